@@ -43,7 +43,6 @@ pub fn account(name: &str) -> Address {
 }
 
 impl Chain {
-    /// A chain at genesis with these accounts.
     pub fn new(timers: timer::Params, accounts: &[String]) -> Self {
         let balance = FORTUNE.saturating_mul(1_000);
         let validator =
@@ -62,12 +61,10 @@ impl Chain {
         Self { state: genesis.state().expect("every account occurs once") }
     }
 
-    /// The height of the next block.
     pub fn next(&self) -> u64 {
         self.state.height().get() + 1
     }
 
-    /// Executes the next block, with these transactions.
     pub fn block(&mut self, transactions: Vec<SignedTransaction>) -> Execution {
         let head = self.state.head();
         let height = head.height.next();
@@ -160,7 +157,6 @@ pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> TimerReq
     }
 }
 
-/// The payload that schedules a timer.
 pub fn schedule(request: TimerRequest) -> Payload {
     Payload::ScheduleTimer(Arc::new(request))
 }

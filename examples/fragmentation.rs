@@ -42,7 +42,6 @@ impl Share {
     }
 }
 
-/// The greedy owner's share with this number of actors.
 fn run(scope: FairnessScope, actors: usize) -> Share {
     let config = TimerConfig {
         lane_timer_cycles: ROOM as u64 * GAS_LIMIT,

@@ -50,7 +50,6 @@ struct Account {
     charged: Charged,
 }
 
-/// The course of the scenario under one policy.
 struct Outcome {
     lines: Vec<Line>,
     accounts: [Account; 3],
@@ -126,7 +125,6 @@ fn run(policy: Policy) -> Outcome {
     Outcome { lines, accounts, timers_first }
 }
 
-/// Sets a spinner's bid for its timers.
 fn bidding(actor: Address, max_fee: Wei, tip: Wei) -> Payload {
     let payload = format!("{{\"max_fee\": {max_fee}, \"tip\": {tip}}}").into_bytes();
     Payload::CallActor(CallActor { actor, handler: "bid".to_owned(), payload, value: Wei::ZERO })

@@ -15,12 +15,12 @@
 #![cfg_attr(not(test), expect(clippy::print_stderr, reason = "and why it cannot"))]
 
 use cowboy_devnet::{
-    api::types::{
+    client::Client,
+    home::DevnetHome,
+    types::{
         Bytes, EventQuery, StoreQuery, Text, Transaction as Done, TransactionRequest,
         TransactionStatus,
     },
-    client::Client,
-    home::DevnetHome,
 };
 use cowboy_engine::{
     actor::Budget,
@@ -88,7 +88,6 @@ async fn find(devnet: &DevnetHome) -> Result<(), Box<dyn Error>> {
     user.decided(feed, asked.height.unwrap_or_default()).await
 }
 
-/// An account of the devnet that sends transactions.
 struct User {
     client: Client,
     key: SecretKey,
@@ -107,7 +106,6 @@ impl User {
         self.send(Payload::CallActor(CallActor { actor, handler, payload, value: Wei::ZERO })).await
     }
 
-    /// Sends a transaction, and waits until it has succeeded.
     async fn send(&self, payload: Payload) -> Result<Done, Box<dyn Error>> {
         let parameters = self.client.parameters().await?;
         let transaction = Transaction::with_limits(

@@ -13,10 +13,10 @@
 #![cfg_attr(not(test), expect(clippy::print_stderr, reason = "and why it cannot"))]
 
 use cowboy_devnet::{
-    api::types::{ConfigureRequest, Pipeline, PipelineRequest, PipelineStatus},
     client::Client,
     home::DevnetHome,
     speculation::pipeline::{Dependency, TaskEntry},
+    types::{ConfigureRequest, Pipeline, PipelineRequest, PipelineStatus},
 };
 use std::{collections::BTreeMap, error::Error, time::Duration};
 use tokio::time::timeout;
@@ -26,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const PROOF_MS: u64 = 5_000;
 const CONFIRMATION_MS: [u64; 2] = [2_000, 400];
 const TASKS: [&str; 5] = ["A", "B", "C", "D", "E"];
-/// Columns of a timeline.
 const COLUMNS: u64 = 72;
 
 /// One pipeline, run both ways.
@@ -89,7 +88,6 @@ fn options(all: &[(&str, String)]) -> ConfigureRequest {
     ConfigureRequest { options }
 }
 
-/// Runs the pipeline to its end.
 async fn ended(client: &Client) -> Result<Pipeline, Box<dyn Error>> {
     let task = |at: usize| TaskEntry {
         id: TASKS[at].to_owned(),

@@ -9,10 +9,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use cowboy_devnet::{
-    api::types::{Bytes, Text, TransactionRequest, TransactionStatus},
     client::Client,
     orchestrator::home::Home,
     topology::Name,
+    types::{Bytes, Text, TransactionRequest, TransactionStatus},
 };
 use cowboy_engine::{
     chain::transaction::{Payload, Transaction, Transfer},

@@ -2,10 +2,10 @@
 
 use crate::error::{CliError, Exit};
 use cowboy_devnet::{
-    api::types::{Bytes, Text, TimerStatus},
     client::{BlockAt, Client},
-    topology::parse_duration,
+    types::{Bytes, Text, TimerStatus},
 };
+use cowboy_host::duration::parse_duration;
 use std::{
     fs,
     io::{self, Read as _},
@@ -17,11 +17,9 @@ use std::{
 /// A height as typed: `120`, `+10` (from now) or `latest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeightArg {
-    /// This height.
     At(u64),
     /// This many blocks after the head.
     Ahead(u64),
-    /// The newest block.
     Latest,
 }
 
@@ -77,7 +75,6 @@ pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     Ok(input)
 }
 
-/// The name of a file in errors.
 pub fn shown(file: &Path) -> String {
     match file.as_os_str() == "-" {
         true => "standard input".to_owned(),
@@ -85,7 +82,6 @@ pub fn shown(file: &Path) -> String {
     }
 }
 
-/// A file's contents as text.
 pub fn text(file: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -121,7 +117,6 @@ pub fn one_of<T: Copy + ToString>(what: &str, text: &str, all: &[T]) -> Result<T
     })
 }
 
-/// Parses a timer's status.
 pub fn timer_status(text: &str) -> Result<TimerStatus, String> {
     one_of("status", text, TimerStatus::ALL)
 }

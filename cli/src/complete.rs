@@ -7,14 +7,14 @@ pub mod line;
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::{
-        ActorQuery, ChainTask, ChainTaskQuery, ChainTaskStatus, JobQuery, JobStatus, PipelineQuery,
-        PipelineStatus, Snapshot, TimerQuery, TimerStatus,
-    },
     orchestrator::home::{DevnetHome, Home},
     snapshot::Snapshots,
     speculation::workload::Workload,
     topology::{Overrides, Plan, Topology},
+    types::{
+        ActorQuery, ChainTask, ChainTaskQuery, ChainTaskStatus, JobQuery, JobStatus, PipelineQuery,
+        PipelineStatus, Snapshot, TimerQuery, TimerStatus,
+    },
 };
 use cowboy_engine::{
     chain::EventKind,
@@ -60,7 +60,6 @@ pub fn runners() -> Vec<CompletionCandidate> {
     }))
 }
 
-/// Validators and runners.
 pub fn nodes() -> Vec<CompletionCandidate> {
     validators().into_iter().chain(runners()).collect()
 }
@@ -83,7 +82,6 @@ pub fn accounts() -> Vec<CompletionCandidate> {
     names.iter().map(|name| CompletionCandidate::new(name.as_str())).collect()
 }
 
-/// The newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
     let ids = jobs.iter().map(|job| {
@@ -92,17 +90,15 @@ pub fn jobs() -> Vec<CompletionCandidate> {
     and_latest(ids.collect())
 }
 
-/// The newest tasks on the chain.
 pub fn tasks() -> Vec<CompletionCandidate> {
     let tasks = ask::devnet(async |client| client.chain_tasks(&ChainTaskQuery::default()).await);
     let candidate = |task: &ChainTask| described(task.task_id, task.status.to_string());
     and_latest(tasks.iter().map(candidate).collect())
 }
 
-/// The newest actors.
 pub fn actors() -> Vec<CompletionCandidate> {
     let actors = ask::devnet(async |client| client.actors(&ActorQuery::default()).await);
-    let candidate = |actor: &cowboy_devnet::api::types::ActorSummary| {
+    let candidate = |actor: &cowboy_devnet::types::ActorSummary| {
         let deployer = actor.deployer_name.clone();
         let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
         named_or(
@@ -117,7 +113,7 @@ pub fn actors() -> Vec<CompletionCandidate> {
 /// Waiting timers, and the newest ones.
 pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
-    let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
+    let candidate = |timer: &cowboy_devnet::types::TimerSummary| {
         named_or(
             timer.name.as_deref(),
             timer.timer_id,
@@ -127,18 +123,15 @@ pub fn timers() -> Vec<CompletionCandidate> {
     and_latest(timers.iter().map(candidate).collect())
 }
 
-/// A name if there is one, else an id.
 fn named_or(name: Option<&str>, id: impl ToString, help: String) -> CompletionCandidate {
     described(name.map_or_else(|| id.to_string(), str::to_owned), help)
 }
 
-/// Pools of runners.
 pub fn pools() -> Vec<CompletionCandidate> {
     let pools = ask::devnet(async |client| client.pools().await);
     pools.iter().map(|pool| CompletionCandidate::new(&pool.pool)).collect()
 }
 
-/// The newest pipelines.
 pub fn pipelines() -> Vec<CompletionCandidate> {
     let found = ask::devnet(async |client| client.pipelines(&PipelineQuery::default()).await);
     let numbered = found.into_iter().map(|pipeline| {
@@ -147,7 +140,6 @@ pub fn pipelines() -> Vec<CompletionCandidate> {
     and_latest(numbered.collect())
 }
 
-/// The votes that `fault lie` can make.
 pub fn lies() -> Vec<CompletionCandidate> {
     let words = [
         ("ones", "all are present"),
@@ -191,7 +183,6 @@ pub fn settings() -> Vec<CompletionCandidate> {
     keys.chain(phases).collect()
 }
 
-/// Kinds of jobs.
 pub fn job_kinds() -> Vec<CompletionCandidate> {
     JobKind::ALL.iter().map(|kind| CompletionCandidate::new(kind.name())).collect()
 }
@@ -210,32 +201,26 @@ pub fn abilities() -> Vec<CompletionCandidate> {
     all(&Vec::from_iter(found))
 }
 
-/// The statuses of jobs.
 pub fn job_statuses() -> Vec<CompletionCandidate> {
     all(&JobStatus::ALL)
 }
 
-/// The statuses of tasks.
 pub fn task_statuses() -> Vec<CompletionCandidate> {
     all(ChainTaskStatus::ALL)
 }
 
-/// The reasons why a commitment may end.
 pub fn rollback_reasons() -> Vec<CompletionCandidate> {
     all(RollbackReason::ALL)
 }
 
-/// The modes of verification of a job's result.
 pub fn verification_modes() -> Vec<CompletionCandidate> {
     all(&VerificationMode::ALL)
 }
 
-/// The statuses of timers.
 pub fn timer_statuses() -> Vec<CompletionCandidate> {
     all(TimerStatus::ALL)
 }
 
-/// The statuses of pipelines.
 pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
     all(PipelineStatus::ALL)
 }
@@ -245,17 +230,15 @@ pub fn workloads() -> Vec<CompletionCandidate> {
     all(Workload::ALL)
 }
 
-/// Names of events.
 pub fn event_kinds() -> Vec<CompletionCandidate> {
     EventKind::NAMES.iter().map(CompletionCandidate::new).collect()
 }
 
 /// The kinds of speculation events, and the components.
 pub fn speculation_event_kinds() -> Vec<CompletionCandidate> {
-    cowboy_devnet::api::types::speculation_event_kinds().map(CompletionCandidate::new).collect()
+    cowboy_devnet::types::speculation_event_kinds().map(CompletionCandidate::new).collect()
 }
 
-/// The names of all these values.
 pub fn all<T: ToString>(all: &[T]) -> Vec<CompletionCandidate> {
     all.iter().map(|one| CompletionCandidate::new(one.to_string())).collect()
 }
@@ -268,7 +251,6 @@ pub fn and_latest(mut found: Vec<CompletionCandidate>) -> Vec<CompletionCandidat
     found
 }
 
-/// A candidate with a description, for shells that can show one.
 pub fn described(value: impl ToString, help: String) -> CompletionCandidate {
     CompletionCandidate::new(value.to_string()).help(Some(help.into()))
 }

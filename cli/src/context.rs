@@ -5,12 +5,12 @@ use crate::{
     output::{Progress, Ui},
 };
 use cowboy_devnet::{
-    api::types::{BEHIND, BlockNotice, Status, Validator, ValidatorState},
     client::{Client, EventStream},
-    duration::Plain,
     orchestrator::home::{DevnetHome, Home},
     topology::Name,
+    types::{BEHIND, BlockNotice, Head, Status, Validator, ValidatorState},
 };
+use cowboy_host::duration::Plain;
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -20,16 +20,12 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// The values of the global options.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The destination of output.
     pub ui: Ui,
     /// The devnet named on the command line or in the environment.
     pub devnet: Option<Name>,
-    /// The devnet of the configuration file.
     pub configured: Option<Name>,
-    /// The validator that answers requests.
     pub node: Option<String>,
 }
 
@@ -125,23 +121,19 @@ impl Context {
         }
     }
 
-    /// A client of the selected devnet.
     pub fn client(&self) -> Result<Client, CliError> {
         self.client_of(&self.running(None)?)
     }
 
-    /// A client of this devnet.
     pub fn client_of(&self, devnet: &DevnetHome) -> Result<Client, CliError> {
         Ok(Client::of_devnet(devnet)?.with_node(self.node.clone()))
     }
 }
 
-/// A devnet that was selected by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its name. The devnet may not exist.
+    /// The devnet may not exist.
     pub name: Name,
-    /// What selected it.
     pub by: By,
 }
 
@@ -150,16 +142,12 @@ pub struct Chosen {
 pub enum By {
     /// `--devnet`, or its variable.
     Option,
-    /// `devnet use`.
     Use,
-    /// The configuration file.
     Configuration,
 }
 
-/// Whether the note was printed that the devnet of `devnet use` is gone.
 static GONE_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// The folder of all devnets.
 pub fn home() -> Result<Home, CliError> {
     Ok(Home::from_env()?)
 }
@@ -190,7 +178,6 @@ fn only(mut devnets: Vec<DevnetHome>, what: &str) -> Result<DevnetHome, CliError
     }
 }
 
-/// The end of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     at: Instant,
@@ -210,7 +197,6 @@ pub struct Wait<'a> {
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Wait<'_> {
-    /// Records what was seen last.
     pub fn saw(&self, text: impl Into<String>) {
         *self.last.borrow_mut() = text.into();
         self.progress.show(format!("waiting for {}: {}", self.awaited, self.seen()));
@@ -277,7 +263,6 @@ fn standstill(status: &Status) -> String {
 }
 
 impl Deadline {
-    /// This long from now.
     pub fn after(timeout: Duration) -> Self {
         Self { at: Instant::now() + timeout, timeout }
     }
@@ -307,10 +292,39 @@ impl Deadline {
     }
 }
 
+pub async fn reach(
+    ui: Ui,
+    client: &Client,
+    height: u64,
+    deadline: Deadline,
+) -> Result<Head, CliError> {
+    let awaited = format!("block {height}");
+    deadline
+        .wait_for(ui, &awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            let mut head = client.head().await?;
+            while head.height < height {
+                wait.saw(format!("block {}", head.height));
+                let notice = wait.next(client, &mut blocks).await?;
+                // The stream may have begun before the head was asked for.
+                if notice.height > head.height {
+                    head = Head {
+                        height: notice.height,
+                        hash: notice.hash,
+                        finalized_at: notice.finalized_at,
+                    };
+                }
+            }
+            Ok(head)
+        })
+        .await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::api::types::{Head, ValidatorStatus};
+    use cowboy_devnet::types::{Head, ValidatorStatus};
     use cowboy_engine::primitives::{Address, Hash};
 
     fn validator(index: u64, status: ValidatorState, reason: Option<&str>) -> ValidatorStatus {
@@ -327,6 +341,7 @@ mod tests {
     #[test]
     fn a_standstill_says_who_does_not_run_and_who_is_behind() {
         use ValidatorState::{CatchingUp, Died, Paused, Running, Stopped};
+
         let check = |head, validators: Vec<ValidatorStatus>, expected: &str| {
             let status = Status {
                 name: "local".to_owned(),

@@ -4,22 +4,20 @@
 mod excerpt;
 mod file;
 
-pub use cowboy_devnet::spelling::nearest;
+pub use cowboy_host::spelling::nearest;
 pub use excerpt::Excerpt;
 
 use clap::error::ErrorKind;
 use cowboy_devnet::{
-    api::{
-        funding,
-        types::{ErrorCode, ErrorDetail},
-    },
+    api::funding,
     client::ClientError,
-    lease::{client::ClientError as LeaseError, messages::ErrorCode as LeaseCode},
     orchestrator::home::HomeError,
-    topology::TopologyError,
+    types::{ErrorCode, ErrorDetail},
     verification::VerificationError,
 };
 use cowboy_engine::primitives::Shortfall;
+use cowboy_host::files::FileError;
+use cowboy_lease::{client::ClientError as LeaseError, messages::ErrorCode as LeaseCode};
 use serde::Serialize;
 use std::{fmt, io};
 
@@ -29,31 +27,24 @@ use std::{fmt, io};
 pub enum Exit {
     /// The reader of the output is gone: not a failure, and there is nothing to print.
     BrokenPipe = 0,
-    /// The command failed.
     Failed = 1,
     /// The command line, or a file it names, asks for something invalid.
     Usage = 2,
-    /// The requested thing does not exist.
     NotFound = 3,
     /// There is no such devnet, or it is not running.
     NotRunning = 4,
-    /// It took too long.
     TimedOut = 5,
-    /// The chain's rules refuse it.
     Rejected = 6,
-    /// A verification or invariant does not hold.
     Invalid = 7,
     /// A name or port is in use, or the state is already what was asked for.
     Conflict = 8,
     /// Data that a verification needs is no longer available, so nothing was refuted and nothing
     /// proved.
     Unverified = 9,
-    /// Interrupted from the terminal.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The code's name for programs.
     const fn code(self) -> &'static str {
         match self {
             Self::BrokenPipe => "done",
@@ -71,7 +62,6 @@ impl Exit {
     }
 }
 
-/// Every exit code of a failed command.
 #[cfg(test)]
 pub const EXITS: [Exit; 11] = [
     Exit::BrokenPipe,
@@ -95,16 +85,12 @@ pub struct CliError {
     pub name: Option<String>,
     /// What was wrong, and where; empty if there is nothing to print.
     pub what: String,
-    /// The place in a text that the error is about.
     pub excerpt: Option<Box<Excerpt>>,
-    /// More about it, such as the last thing seen.
     pub detail: Option<String>,
-    /// What to do.
     pub hint: Option<String>,
 }
 
 impl CliError {
-    /// An error with this exit code.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, name: None, what: what.into(), excerpt: None, detail: None, hint: None }
     }
@@ -114,22 +100,26 @@ impl CliError {
         Self::new(Exit::Failed, what)
     }
 
-    /// Adds the place in a text that the error is about.
     pub fn excerpt(self, excerpt: impl Into<Option<Excerpt>>) -> Self {
         Self { excerpt: excerpt.into().map(Box::new), ..self }
     }
 
-    /// Adds a detail.
     pub fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// Adds what to do.
+    /// Adds the name that was probably meant, as the detail.
+    pub fn meant(self, name: Option<&str>) -> Self {
+        match name {
+            Some(name) => self.detail(format!("did you mean `{name}`?")),
+            None => self,
+        }
+    }
+
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The error after the user's interruption.
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted")
     }
@@ -335,7 +325,6 @@ impl From<LeaseError> for CliError {
 }
 
 impl CliError {
-    /// The error for a lease server's refusal.
     fn refused_by_lease_server(code: LeaseCode, what: String) -> Self {
         match code {
             LeaseCode::NotFound => Self::new(Exit::NotFound, what),
@@ -382,32 +371,27 @@ impl From<HomeError> for CliError {
                     here.display()
                 ))
             }
-            HomeError::NoHome | HomeError::Io { .. } => Self::failed(what),
+            HomeError::NoHome => Self::failed(what),
+            HomeError::File(error) => error.into(),
             HomeError::NotFolder(_) => Self::failed(what).hint(
                 "move it away or remove it: a devnet's folder has real files and folders only",
             ),
-            HomeError::Malformed { .. } => {
-                Self::failed(what).hint("remove the file and start the devnet again")
+        }
+    }
+}
+
+impl From<FileError> for CliError {
+    fn from(error: FileError) -> Self {
+        let failed = Self::failed(error.to_string());
+        match error {
+            FileError::Io { .. } => failed,
+            FileError::Malformed { .. } => {
+                failed.hint("remove the file and start the devnet again")
             }
         }
     }
 }
 
-impl From<TopologyError> for CliError {
-    fn from(error: TopologyError) -> Self {
-        let meant = file::meant(&error.message).map(|meant| format!("did you mean `{meant}`?"));
-        let word = error.message.split('`').nth(1).unwrap_or_default();
-        let excerpt = error
-            .place
-            .as_ref()
-            .map(|place| Excerpt::of_text_line(place.line, &place.text, place.column).under(word));
-        Self { detail: meant, ..Self::new(Exit::Usage, error.to_string()) }
-            .excerpt(excerpt)
-            .hint("every field with its default: cowboyctl devnet init -")
-    }
-}
-
-/// The error of a failed write.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -8,16 +8,9 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`duration`] | durations in human-readable form |
-//! | [`spelling`] | suggestions for misspelled names |
-//! | [`nofollow`] | files and directories opened without following links |
-//! | [`last_words`] | the messages of panicking tasks |
-//! | [`log`] | logs, with write errors ignored |
-//! | [`open_files`] | the limit of open files |
-//! | [`sse`] | a parser for the text of event streams |
-//! | [`openmetrics`] | metrics in Prometheus' text format, rows of series |
 //! | [`telemetry`] | spans for an OpenTelemetry collector |
-//! | [`http`] | HTTP servers: connections and their limits, TLS |
+//! | [`speculation`] | pipelines of tasks as files, and their metrics |
+//! | [`types`] | the control API's documents: every request and answer |
 //! | [`executor`] | execution of jobs: commands, HTTP requests, language models |
 //! | [`storage`] | a validator's database, separate from consensus' archives |
 //! | [`topology`] | the YAML file, resolved into a plan |
@@ -27,14 +20,13 @@
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
 //! | [`validator`] | a validator's life cycle, and its side of the runners' connections |
 //! | [`sample`] | the chain that tests and simulations begin with |
-//! | [`speculation`] | pipelines of tasks as files, and their metrics |
-//! | [`api`] | the control API: types, server, events |
+//! | [`api`] | the control API: server, routes, events |
 //! | [`home`] | a devnet's folder, and the lock that shows whether it runs |
 //! | [`snapshot`] | saving and restoring a devnet's folder |
 //! | [`client`] | typed requests to a running devnet |
 //! | [`verification`] | a client's verification of a devnet's answers, from genesis |
 //! | [`report`] | diagnostics in one archive |
-//! | [`lease`] | jobs by lease: the server, a runner, their messages |
+//! | [`pool`] | commands of jobs on the chain, run by runners of leases |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
 //! | [`orchestrator`] | a devnet's whole life in one process |
@@ -44,28 +36,20 @@ pub mod api;
 pub mod chain;
 pub mod client;
 pub mod consensus;
-pub mod duration;
 pub mod executor;
 pub mod faults;
 pub mod home;
-pub mod http;
-mod last_words;
-pub mod lease;
-pub mod log;
-mod nofollow;
-mod open_files;
-mod openmetrics;
 pub mod orchestrator;
+pub mod pool;
 pub mod report;
 pub mod runner;
 pub mod sample;
 pub mod snapshot;
 pub mod speculation;
-pub mod spelling;
-mod sse;
 pub mod storage;
 pub mod telemetry;
 pub mod topology;
 pub mod transport;
+pub mod types;
 pub mod validator;
 pub mod verification;

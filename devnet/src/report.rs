@@ -15,12 +15,13 @@
 //! `[hidden]`: all logs are searched for every key and token of the devnet's folder.
 
 use crate::{
-    api::types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
     client::{BlockAt, Client, ClientError},
-    home::{self, DevnetHome, DevnetState, HomeError},
+    home::{DevnetHome, DevnetState, HomeError},
     storage,
     topology::{Overrides, Plan, Topology},
+    types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
 };
+use cowboy_host::files;
 use jiff::Timestamp;
 use rustix::{
     fs::statvfs,
@@ -42,7 +43,6 @@ use tempfile::NamedTempFile;
 
 /// Bytes taken from the end of each log.
 const LOG_LIMIT: u64 = 10 << 20;
-/// The maximum number of files listed.
 const FILES_LIMIT: usize = 10_000;
 /// Number of recent blocks whose events are included.
 pub const RECENT_BLOCKS: u64 = 100;
@@ -52,7 +52,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEVEL: i32 = 3;
 /// Hex digits of a key or a token.
 const SECRET: usize = 64;
-/// The replacement for a secret.
 const HIDDEN: &[u8] = b"[hidden]";
 
 /// A report's contents in memory.
@@ -122,7 +121,6 @@ impl Report {
         Ok(report)
     }
 
-    /// The names of its entries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
@@ -159,7 +157,6 @@ impl Report {
         self.add(name, text.into_bytes());
     }
 
-    /// Adds the end of a file, if the file exists.
     fn tail(&mut self, name: &str, path: &Path) {
         match end_of(path) {
             Ok(Some(bytes)) => self.add(name, bytes),
@@ -181,7 +178,6 @@ impl Report {
         }
     }
 
-    /// Adds the answers of a running devnet.
     async fn ask(&mut self, devnet: &DevnetHome) {
         let client = match Client::of_devnet(devnet) {
             Ok(client) => client.with_timeout(PATIENCE),
@@ -206,7 +202,6 @@ impl Report {
     }
 }
 
-/// The events from a height on.
 async fn events(client: &Client, first: u64) -> Result<Vec<Event>, ClientError> {
     let (mut all, mut next) = (Vec::new(), Some(first));
     while let Some(from) = next {
@@ -219,7 +214,6 @@ async fn events(client: &Client, first: u64) -> Result<Vec<Event>, ClientError> 
     Ok(all)
 }
 
-/// The topology, if it can be read.
 fn plan(devnet: &DevnetHome) -> Option<Plan> {
     let text = devnet.topology().ok()??;
     Topology::parse(&text, "").ok()?.resolve(&Overrides::default(), &text, "").ok()
@@ -242,7 +236,6 @@ fn stored(devnet: &DevnetHome) -> Value {
     Value::Object(heads.collect())
 }
 
-/// Describes the machine.
 fn machine(folder: &Path) -> Value {
     let line = |file: &str| fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -265,7 +258,6 @@ fn machine(folder: &Path) -> Value {
     })
 }
 
-/// Modes, sizes and names of all files in a folder.
 fn listing(folder: &Path) -> String {
     let (mut found, mut open) = (BTreeMap::new(), vec![PathBuf::new()]);
     while let Some(relative) = open.pop() {
@@ -297,10 +289,7 @@ fn folders(path: &Path) -> Vec<String> {
 
 /// The end of a file, starting at the beginning of a line; `None` if there is no file.
 fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
+    let Some(mut file) = files::if_there(File::open(path))? else { return Ok(None) };
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_LIMIT)))?;
     let mut bytes = Vec::new();
@@ -317,7 +306,7 @@ fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
 fn secrets(devnet: &DevnetHome, plan: Option<&Plan>) -> Result<Vec<String>, HomeError> {
     let mut secrets = Vec::new();
     for account in devnet.accounts()? {
-        let key = home::read_if_there(&devnet.account_key_path(&account))?;
+        let key = files::read_if_there(&devnet.account_key_path(&account))?;
         secrets.extend(key.map(|key| key.trim().to_owned()));
     }
     if let Some(plan) = plan {
@@ -328,7 +317,7 @@ fn secrets(devnet: &DevnetHome, plan: Option<&Plan>) -> Result<Vec<String>, Home
     let processes = devnet.processes_path();
     let tokens = folders(&processes).into_iter().map(|runner| processes.join(runner).join("token"));
     for token in tokens.chain([devnet.token_path()]) {
-        secrets.extend(home::read_if_there(&token)?.map(|token| token.trim().to_owned()));
+        secrets.extend(files::read_if_there(&token)?.map(|token| token.trim().to_owned()));
     }
     Ok(secrets)
 }

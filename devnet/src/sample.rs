@@ -27,15 +27,14 @@ use cowboy_engine::{
 };
 use std::sync::Arc;
 
-/// The seed of all keys in this module.
 const KEY_SEED: &[u8] = b"simulation";
 
-/// The secp256k1 key of a participant by name.
+/// The secp256k1 key derived from the name of a participant.
 pub fn key(name: &str) -> SecretKey {
     SecretKey::derive(KEY_SEED, name)
 }
 
-/// The name of a validator by number.
+/// The name `validator-{index}` of a validator.
 pub fn validator_name(index: usize) -> String {
     format!("validator-{index}")
 }
@@ -68,7 +67,6 @@ pub fn genesis(validators: usize, runners: usize) -> Genesis {
     }
 }
 
-/// Votes of validators that see no runner.
 struct Blind;
 
 impl BitmapSource for Blind {
@@ -104,7 +102,7 @@ pub fn transfer(state: &State, from: usize, nonce: u64, to: usize) -> SignedTran
         .sign(&key(&format!("account-{from}")))
 }
 
-/// A job that any of these runners can execute.
+/// A custom job (`echo hi`), which any of these runners can execute.
 pub fn spec(timeout_blocks: u64) -> JobSpec {
     JobSpec {
         work: Work::Custom(CommandWork {

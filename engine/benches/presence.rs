@@ -4,7 +4,7 @@
 use bitvec::{order::Lsb0, view::BitView as _};
 use cowboy_engine::{
     job::selection::{self, Draw, Favoured, Selection, stake_to_weight},
-    presence::{Bitmap, Connectivity, ThresholdRule, canonical, threshold},
+    presence::{Bitmap, Connectivity, ThresholdRule, canonical},
     primitives::{Address, Hash, Wei, keccak256},
     registry::MIN_STAKE,
 };
@@ -65,8 +65,8 @@ fn presence(c: &mut Criterion) {
         let votes_by_ref: Vec<_> = owned.iter().map(|(vote, bitmap)| (*vote, bitmap)).collect();
         // The set of validators whose quorum is this many votes.
         let validators =
-            (votes..=2 * votes).find(|n| threshold::quorum(*n) == votes).expect("some set");
-        let need = threshold::of(validators);
+            (votes..=2 * votes).find(|n| canonical::quorum(*n) == votes).expect("some set");
+        let need = canonical::of(validators);
         let derive = |votes: &Votes<'_>, rule, members: &[Vec<u32>]| {
             canonical(votes, bits, validators, rule, members)
         };

@@ -18,7 +18,6 @@
 //! | [`speculation`] | tasks that run before their ancestors' proofs are confirmed |
 //! | [`timer`] | timers: the calendar queue, three policies, fairness |
 //! | [`job`] | specs, filters, the draw, MRU records, verification of results |
-//! | [`lease`] | who may execute a CI job, and until when |
 //! | [`wire`] | frames between runner and validator |
 //! | [`chain`] | blocks, transactions, state and its transition |
 //! | [`session`] | both ends of a connection between runner and validator |
@@ -30,7 +29,6 @@ pub mod actor;
 pub mod chain;
 pub mod fees;
 pub mod job;
-pub mod lease;
 pub mod presence;
 pub mod primitives;
 pub mod proof;

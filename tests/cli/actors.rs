@@ -1,10 +1,10 @@
 //! Actor commands against a devnet's answers.
 
 use crate::{
-    answers::{account, answer, hash, sender, transaction},
+    answers::{self, account, answer, hash, sender, transaction},
     support::{Answer, Fake, Request},
 };
-use cowboy_devnet::api::types::*;
+use cowboy_devnet::types::*;
 use cowboy_engine::{
     chain::transaction::{Payload, SignedTransaction},
     fees::meter,
@@ -75,16 +75,7 @@ fn usage() -> Usage {
 }
 
 fn event(kind: &str, data: Value) -> Event {
-    Event {
-        height: 43,
-        index: 0,
-        kind: kind.to_owned(),
-        transaction: None,
-        timer: None,
-        job_id: None,
-        timer_id: None,
-        data,
-    }
+    answers::event(43, 0, kind, data)
 }
 
 fn log() -> Vec<LogLine> {
@@ -359,7 +350,7 @@ fn a_log_is_followed() {
     let fake = Fake::new(move |request| match request.line.as_str() {
         "GET /v1/events?from=43" => {
             let blocks = (43..46).map(|height| {
-                let message = crate::answers::notice(height);
+                let message = answers::notice(height);
                 message.replace("\"transactions\":0", "\"transactions\":1")
             });
             Answer::Stream(blocks.collect())

@@ -2,8 +2,8 @@
 
 use crate::support::{Answer, Request, time};
 use cowboy_devnet::{
-    api::types::*,
     topology::{Name, Overrides, Plan, Topology},
+    types::*,
 };
 use cowboy_engine::{
     actor,
@@ -91,7 +91,7 @@ fn status() -> Status {
     }
 }
 
-fn event(height: u64, index: u32, kind: &str, data: serde_json::Value) -> Event {
+pub fn event(height: u64, index: u32, kind: &str, data: serde_json::Value) -> Event {
     Event {
         height,
         index,

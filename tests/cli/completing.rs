@@ -5,8 +5,8 @@ use crate::{
     support::{Answer, Fake, Folder, Outcome, outcome},
 };
 use cowboy_devnet::{
-    api::types::{ChainId, Text, TimeText},
     orchestrator::home::{DevnetRecord, Lock},
+    types::{ChainId, Text, TimeText},
 };
 use std::{
     net::TcpListener,

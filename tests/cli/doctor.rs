@@ -6,12 +6,12 @@ use crate::{
     support::{Fake, Folder, Outcome, time},
 };
 use cowboy_devnet::{
-    api::types::{ChainId, Text},
-    lease::folder::LeaseFolder,
     orchestrator::{home::DevnetRecord, ports::Ports},
     runner::folder::RunnerFolder,
     storage::ValidatorStore,
+    types::{ChainId, Text},
 };
+use cowboy_lease::folder::LeaseFolder;
 use serde_json::Value;
 use std::{
     fs::{self, Permissions},
@@ -134,7 +134,7 @@ fn what_killed_processes_left_is_removed() {
     drop(runner.lock().unwrap().unwrap());
     let of_runner = runner.path().join("runner.json");
     fs::write(&of_runner, "{}").unwrap();
-    let lease = LeaseFolder::of(&folder.home());
+    let lease = LeaseFolder::of(folder.home().path());
     drop(lease.lock().unwrap().announce("http://127.0.0.1:1").unwrap());
     let of_lease = lease.path().join("server.json");
     let files = [devnet.record_path(), half_written, of_runner, of_lease];

@@ -5,9 +5,7 @@ use crate::{
     support::{Answer, Fake, Request},
     terminal::on_terminal,
 };
-use cowboy_devnet::api::types::{
-    ErrorCode, Event, Fault, FaultSpec, Transaction, TransactionStatus,
-};
+use cowboy_devnet::types::{ErrorCode, Event, Fault, FaultSpec, Transaction, TransactionStatus};
 use serde_json::json;
 
 fn nodes(list: &str) -> Vec<String> {

@@ -5,7 +5,7 @@ use crate::{
     shape,
     support::{Answer, Fake, Request, outcome},
 };
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     ErrorCode, Text, TransactionAccepted, TransactionRequest, TransactionStatus,
 };
 use cowboy_engine::{
@@ -280,7 +280,7 @@ fn a_job_is_submitted_and_waited_for() {
     let fake = Fake::new(|request| match request.line.strip_prefix("GET /v1/jobs/") {
         Some(id) => {
             let job_id = id.parse().unwrap();
-            Answer::json(&cowboy_devnet::api::types::Job { job_id, ..job(1) })
+            Answer::json(&cowboy_devnet::types::Job { job_id, ..job(1) })
         }
         None => takes(request, TransactionStatus::Success),
     });

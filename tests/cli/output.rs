@@ -9,7 +9,7 @@ use crate::{
     terminal::on_terminal,
     timers,
 };
-use cowboy_devnet::api::types::{PipelineStatus, TimerStatus, TransactionStatus};
+use cowboy_devnet::types::{PipelineStatus, TimerStatus, TransactionStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::BTreeSet,

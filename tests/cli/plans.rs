@@ -5,7 +5,7 @@ use crate::{
     shape, speculation,
     support::{Fake, Folder, outcome},
 };
-use cowboy_devnet::api::types::PipelineStatus;
+use cowboy_devnet::types::PipelineStatus;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{fmt::Write as _, fs, process::Stdio, sync::mpsc, time::Duration};

@@ -4,7 +4,7 @@ use crate::{
     answers::{answer, hash},
     support::{Answer, Fake, Folder, Request, outcome, time},
 };
-use cowboy_devnet::api::types::*;
+use cowboy_devnet::types::*;
 use cowboy_engine::primitives::{Address, Wei};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, io::Write as _, process::Stdio};
@@ -281,6 +281,7 @@ pub fn fake(status: PipelineStatus) -> Fake {
 #[test]
 fn tables_read_well() {
     use PipelineStatus as S;
+
     let mut all = String::new();
     for (status, args) in [
         (S::Running, &["submit", "pair.yaml"][..]),

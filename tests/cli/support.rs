@@ -2,9 +2,9 @@
 
 use crate::shape;
 use cowboy_devnet::{
-    api::types::{ChainId, ErrorBody, ErrorCode, ErrorDetail, Text, TimeText},
     orchestrator::home::{DevnetHome, DevnetRecord, Home, Lock},
     topology::{Overrides, Plan, Topology},
+    types::{ChainId, ErrorBody, ErrorCode, ErrorDetail, Text, TimeText},
 };
 use serde::Serialize;
 use std::{

@@ -1,11 +1,11 @@
 //! Commands about timers and governed parameters against a devnet's answers.
 
 use crate::{
-    answers::{account, answer, hash, sender, transaction},
+    answers::{self, account, answer, hash, sender, transaction},
     shape,
     support::{Answer, Fake, Folder, Request},
 };
-use cowboy_devnet::{api::types::*, topology::field_of};
+use cowboy_devnet::{topology::field_of, types::*};
 use cowboy_engine::{
     chain::transaction::{Payload, SetPhase, SignedTransaction},
     presence::Phase,
@@ -49,16 +49,7 @@ fn shown_actor() -> Actor {
 }
 
 fn event(height: u64, index: u32, kind: &str, data: Value) -> Event {
-    Event {
-        height,
-        index,
-        kind: kind.to_owned(),
-        transaction: None,
-        timer: None,
-        job_id: None,
-        timer_id: Some(hash(1)),
-        data,
-    }
+    Event { timer_id: Some(hash(1)), ..answers::event(height, index, kind, data) }
 }
 
 fn scheduled_event(height: u64) -> Event {

@@ -6,7 +6,7 @@ use crate::{
     support::{Answer, Fake, Folder},
     terminal::on_terminal,
 };
-use cowboy_devnet::api::types::{ErrorCode, Runner};
+use cowboy_devnet::types::{ErrorCode, Runner};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{

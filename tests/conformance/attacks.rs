@@ -1,6 +1,52 @@
-//! Hostile modules in addition to the shared ones in `actor-attacks.json`.
+//! Hostile modules and how each must end: the shared ones in `actor-attacks.json`, and our own. The
+//! fuzzer, a package of its own, includes this file.
 
-use super::Attack;
+use cowboy_engine::actor::ErrorKind;
+use serde::Deserialize;
+
+/// A file of hostile modules.
+#[derive(Deserialize)]
+pub struct Attacks {
+    pub cases: Vec<Attack>,
+}
+
+#[derive(Deserialize)]
+pub struct Attack {
+    pub name: String,
+    pub stopped_by: String,
+    source: Option<String>,
+    parts: Option<Vec<Part>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Once(String),
+    Repeated { repeat: String, times: usize },
+}
+
+impl Attack {
+    pub fn source(&self) -> String {
+        let parts = self.parts.iter().flatten().map(|part| match part {
+            Part::Once(text) => text.clone(),
+            Part::Repeated { repeat, times } => repeat.repeat(*times),
+        });
+        self.source.clone().into_iter().chain(parts).collect()
+    }
+
+    /// Whether this outcome is the one that the case expects.
+    pub fn allows(&self, error: Option<&ErrorKind>) -> bool {
+        let is_limit =
+            |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));
+        match (self.stopped_by.as_str(), error) {
+            ("ok", error) => error.is_none(),
+            ("error", error) => error.is_some(),
+            ("refused at deployment", Some(kind)) => kind.is_refusal(),
+            (_, Some(kind)) => is_limit(kind) && !kind.is_refusal(),
+            (_, None) => false,
+        }
+    }
+}
 
 /// Attacks with language features that the shared cases do not use: name, `stopped_by`, source.
 const OWN: [(&str, &str, &str); 14] = [
@@ -28,7 +74,7 @@ const OWN: [(&str, &str, &str); 14] = [
     ),
 ];
 
-/// These attacks as cases.
+/// Our own attacks as cases.
 pub fn own() -> impl Iterator<Item = Attack> {
     OWN.into_iter().map(|(name, stopped_by, source)| Attack {
         name: name.to_owned(),

@@ -8,9 +8,9 @@ use crate::{
     support::{Home, list, wait_until},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, EventQuery, Text, TransactionRequest},
     client::Client,
     orchestrator::genesis::proof_seed,
+    types::{Bytes, EventQuery, Text, TransactionRequest},
 };
 use cowboy_engine::{
     chain::{

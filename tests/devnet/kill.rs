@@ -1,7 +1,7 @@
 //! SIGKILL at random moments under load: the chain stays the same, nothing is lost or done twice,
 //! and money is conserved.
 
-use crate::support::{Home, list, wait_until};
+use crate::support::{Home, Outcome, list, wait_until};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -13,6 +13,38 @@ use std::{
 
 /// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=20` for the whole loop.
 const ROUNDS: u32 = 4;
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn rounds() -> u32 {
+    env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(ROUNDS)
+}
+
+/// A time of at least `least_ms`, which differs in each round, but not between runs of the test.
+fn moment(seed: &mut u64, least_ms: u64) -> Duration {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    Duration::from_millis(least_ms + (*seed >> 33) % 1_500)
+}
+
+/// Kills the devnet after a while in which two accounts keep it busy; returns its answer about the
+/// head just before. `load` is told the account and the number of its commands. Any outcome of a
+/// command is fine: the process may be killed during it.
+fn killed_under(home: &Home, after: Duration, load: impl Fn(&str, u32) + Sync) -> Outcome {
+    let (stop, load) = (&AtomicBool::new(false), &load);
+    thread::scope(|scope| {
+        for worker in 0..2 {
+            scope.spawn(move || {
+                let account = format!("dev-{worker}");
+                let counts = (1..).take_while(|_| !stop.load(Ordering::Relaxed));
+                counts.for_each(|count| load(&account, count));
+            });
+        }
+        thread::park_timeout(after);
+        let head = home.run(&["--output", "json", "chain", "head"]);
+        home.kill("local");
+        stop.store(true, Ordering::Relaxed);
+        head
+    })
+}
 
 /// The number of times that each job was verified, from the chain's events.
 fn verified_jobs(home: &Home) -> BTreeMap<String, u32> {
@@ -32,47 +64,23 @@ fn chain(home: &Home, to: u64) -> Vec<Value> {
 
 #[test]
 fn killed_at_random_moments_nothing_is_lost() {
-    let rounds: u32 =
-        env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(ROUNDS);
     let home = Home::new();
     home.up(&["--seed", "11"]);
     let supply = home.json(&["devnet", "status"])["supply"]["total"].clone();
     assert!(supply.is_string(), "status tells the supply");
     let mut known: Vec<Value> = Vec::new();
-    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
-    for round in 0..rounds {
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for worker in 0..2 {
-                let (home, stop) = (&home, &stop);
-                scope.spawn(move || {
-                    let account = format!("dev-{worker}");
-                    let mut count = 0u32;
-                    while !stop.load(Ordering::Relaxed) {
-                        count += 1;
-                        // Any outcome is fine: the process may be killed during the command.
-                        if count.is_multiple_of(2) {
-                            home.run(&["account", "transfer", &account, "dev-5", "1wei"]);
-                        } else {
-                            let job = ["job", "submit", "custom", "--from", &account, "--", "echo"];
-                            home.run(&job);
-                        }
-                    }
-                });
+    let mut seed = SEED;
+    for round in 0..rounds() {
+        let load = |account: &str, count: u32| {
+            if count.is_multiple_of(2) {
+                home.run(&["account", "transfer", account, "dev-5", "1wei"]);
+            } else {
+                home.run(&["job", "submit", "custom", "--from", account, "--", "echo"]);
             }
-            // The moment differs in each round, but not between runs of the test.
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            thread::park_timeout(Duration::from_millis(400 + (seed >> 33) % 1_500));
-            let head = home.run(&["--output", "json", "chain", "head"]);
-            home.kill("local");
-            stop.store(true, Ordering::Relaxed);
-            // A block that was reported final before the kill is final after it.
-            if head.code == 0 {
-                known.truncate(usize::MAX);
-                let told = head.json();
-                known.push(told);
-            }
-        });
+        };
+        let head = killed_under(&home, moment(&mut seed, 400), load);
+        // A block that was reported final before the kill is final after it.
+        known.extend((head.code == 0).then(|| head.json()));
         home.json(&["devnet", "up", "--detach"]);
         for told in &known {
             let height = told["height"].as_u64().unwrap();
@@ -110,31 +118,16 @@ fn events(home: &Home, kind: &str) -> Vec<Value> {
 
 #[test]
 fn killed_between_commit_and_reveal_no_runner_pays_for_it() {
-    let rounds: u32 =
-        env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(ROUNDS);
     let home = Home::new();
     home.up(&["--seed", "12"]);
-    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
-    for _ in 0..rounds {
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for worker in 0..2 {
-                let (home, stop) = (&home, &stop);
-                scope.spawn(move || {
-                    let account = format!("dev-{worker}");
-                    let job = ["job", "submit", "custom", "--from", &account];
-                    let committee = ["--verify", "deterministic", "--runners", "3"];
-                    while !stop.load(Ordering::Relaxed) {
-                        // Any outcome is fine: the process may be killed during the command.
-                        home.run(&[&job[..], &committee, &["--", "echo", "hi"]].concat());
-                    }
-                });
-            }
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            thread::park_timeout(Duration::from_millis(600 + (seed >> 33) % 1_500));
-            home.kill("local");
-            stop.store(true, Ordering::Relaxed);
-        });
+    let mut seed = SEED;
+    for _ in 0..rounds() {
+        let load = |account: &str, _| {
+            let job = ["job", "submit", "custom", "--from", account];
+            let committee = ["--verify", "deterministic", "--runners", "3"];
+            home.run(&[&job[..], &committee, &["--", "echo", "hi"]].concat());
+        };
+        killed_under(&home, moment(&mut seed, 600), load);
         home.json(&["devnet", "up", "--detach"]);
     }
     let submitted = events(&home, "JobSubmitted").len();

@@ -12,7 +12,7 @@ use crate::{
     runners::until_present,
     support::{Home, PATIENCE, wait_until},
 };
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::{Client, Tls},
     messages::{JobSpec, NewRun, Retry},
 };

@@ -6,8 +6,8 @@ use crate::{
     timers::{number, text},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, CommitRequest, PolledJob, ResultRequest, Text, Wanted},
     client::{Client, ClientError},
+    types::{Bytes, CommitRequest, PolledJob, ResultRequest, Text, Wanted},
 };
 use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature},

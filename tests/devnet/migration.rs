@@ -5,8 +5,8 @@ use crate::{
     timers::{number, text},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, Text, TransactionRequest},
     client::Client,
+    types::{Bytes, Text, TransactionRequest},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},

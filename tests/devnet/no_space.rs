@@ -7,7 +7,7 @@ use crate::{
     support::{Home, PATIENCE, list, wait_until},
     timers::{number, text},
 };
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::{Client, ClientError, Tls},
     messages::{JobSpec, NewRun, PageQuery},
 };

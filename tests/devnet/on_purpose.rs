@@ -5,10 +5,8 @@ use crate::{
     support::{Home, list, wait_until},
     timers::{number, text},
 };
+use cowboy_engine::presence::Connectivity;
 use serde_json::Value;
-
-/// Blocks without a ping after which a validator counts a runner as gone (spec connectivity §3).
-const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
 
 fn faults(home: &Home) -> Vec<Value> {
     list(&home.json(&["fault", "ls"])).clone()
@@ -73,7 +71,8 @@ fn a_paused_runner_leaves_presence_and_returns() {
     let left = first(&home, paused, "runner-1", false);
     // Its last ping may be for this head. Votes on a block use the head before it.
     let kept = (left - paused).saturating_sub(1);
-    assert!(kept <= PRESENCE_TIMEOUT_BLOCKS + 1, "paused at {paused}, absent from {left}");
+    let most = Connectivity::DEFAULT.presence_timeout_blocks + 1;
+    assert!(kept <= most, "paused at {paused}, absent from {left}");
     assert!(is_present(&home, left, "runner-0"));
     home.json(&["fault", "heal", "runner-1"]);
     let healed = home.height();

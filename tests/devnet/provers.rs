@@ -11,7 +11,7 @@ use crate::{
     support::{Home, list, wait_until},
     timers::{number as number_of, text},
 };
-use cowboy_devnet::api::types::{Bytes, Text};
+use cowboy_devnet::types::{Bytes, Text};
 use cowboy_engine::proof::{PROOF_BYTES, Proof};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};

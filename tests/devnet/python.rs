@@ -11,9 +11,9 @@ use crate::{
     watch::Watch,
 };
 use cowboy_devnet::{
-    api::types::{Bytes, ChainIdText, HashText, Text, TransactionRequest},
     client::Client,
     home,
+    types::{Bytes, ChainIdText, HashText, Text, TransactionRequest},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},

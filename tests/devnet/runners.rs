@@ -6,11 +6,9 @@ use crate::{
     support::{Home, Outcome, list, wait_until},
     timers::{number, text},
 };
-use cowboy_devnet::{
-    api::types::{Bytes, Text},
-    executor::command::private,
-};
+use cowboy_devnet::types::{Bytes, Text};
 use cowboy_engine::primitives::SecretKey;
+use cowboy_host::process::private;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::{

@@ -8,8 +8,8 @@ use crate::{
     timers::{number, text},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, HashText, Pipeline, Text, TransactionRequest},
     client::Client,
+    types::{Bytes, HashText, Pipeline, Text, TransactionRequest},
 };
 use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};

@@ -13,20 +13,20 @@ use crate::{
     timers::text,
 };
 use cowboy_devnet::{
-    api::types::{
+    client::{Client, EventStream},
+    home,
+    runner::{folder::RunnerFolder, key},
+    types::{
         BlockNotice, Bytes, Event, EventQuery, FaultRequest, FaultSpec, JobQuery, JobStatus, Text,
         TransactionRequest,
     },
-    client::{Client, EventStream},
-    executor::command::DIRECTORY_VARIABLE,
-    home,
-    runner::{folder::RunnerFolder, key},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},
     job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
     primitives::{Hash, SecretKey, Wei, codec::to_vec},
 };
+use cowboy_host::process::DIRECTORY_VARIABLE;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -8,8 +8,8 @@ use crate::{
     timers::{number, text},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, ChainIdText, PolledJob, PolledJobs, Text, Wanted},
     sample::{self, certificate, validator_keys},
+    types::{Bytes, ChainIdText, PolledJob, PolledJobs, Text, Wanted},
 };
 use cowboy_engine::{
     chain::{Evidence, Executed, Genesis, Header, PARTS, ProvedEntry, StateProof, Subject},

@@ -2,7 +2,7 @@
 //! implements `docs/verification.md` and shares no code with the chain.
 
 use super::proofs::{Chain, script};
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Bytes, BytesText, CertificateEvidence, Evidence, HeaderEvidence, OpenBlock, PresenceEvidence,
     VoteEvidence,
 };

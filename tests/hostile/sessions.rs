@@ -14,8 +14,8 @@ use cowboy_engine::{
     primitives::{Hash, Height},
     session::{
         DispatchOutcome, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Output, Session, StreamId,
-        runner::{self as runners, Runner},
-        validator::{self as validators, Validator},
+        runner::{Runner, RunnerConfig, RunnerEvent},
+        validator::{Validator, ValidatorConfig, ValidatorEvent},
     },
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, Errand,
@@ -149,7 +149,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
     let (mut established, mut results, mut ended) = (0u64, 0u64, 0u64);
     let (mut commits, mut failures, mut answered) = (0u64, 0u64, 0u64);
     play(|random| {
-        let config = validators::ValidatorConfig {
+        let config = ValidatorConfig {
             chain_id: CHAIN,
             key: own.clone(),
             certified: peer.clone(),
@@ -177,53 +177,53 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         for step in 0..60 {
             for event in played.drain() {
                 match event {
-                    validators::ValidatorEvent::Admit { .. } => {
+                    ValidatorEvent::Admit { .. } => {
                         let verdict = match random.one_in(10) {
                             true => Err(*random.pick(GoodbyeReason::ALL)),
                             false => Ok(()),
                         };
                         played.session.handle_admission(verdict);
                     }
-                    validators::ValidatorEvent::Established => {
+                    ValidatorEvent::Established => {
                         assert!(!is_established, "only once");
                         is_established = true;
                         established += 1;
                     }
-                    validators::ValidatorEvent::Result(result) => {
+                    ValidatorEvent::Result(result) => {
                         assert!(is_established && result.verify(CHAIN, &peer));
                         results += 1;
                     }
-                    validators::ValidatorEvent::Rejected(ack) => {
+                    ValidatorEvent::Rejected(ack) => {
                         assert!(is_established && ack.verify(CHAIN, &peer));
                     }
-                    validators::ValidatorEvent::Committed(commit) => {
+                    ValidatorEvent::Committed(commit) => {
                         assert!(is_established && commit.verify(CHAIN, &peer));
                         commits += 1;
                     }
-                    validators::ValidatorEvent::Failed(failure) => {
+                    ValidatorEvent::Failed(failure) => {
                         assert!(is_established && failure.verify(CHAIN, &peer));
                         failures += 1;
                     }
-                    validators::ValidatorEvent::Revealed(result) => {
+                    ValidatorEvent::Revealed(result) => {
                         assert!(result.verify(CHAIN, &peer));
                         answer(&mut questions, (result.job_id, false));
                     }
-                    validators::ValidatorEvent::Aggregated { answer: signed, digest } => {
+                    ValidatorEvent::Aggregated { answer: signed, digest } => {
                         assert_eq!(digest, reveals(signed.job_id).digest());
                         assert!(signed.verify(CHAIN, &peer, &digest));
                         answer(&mut questions, (signed.job_id, true));
                     }
-                    validators::ValidatorEvent::Capabilities(delta) => {
+                    ValidatorEvent::Capabilities(delta) => {
                         assert!(is_established && delta.verify(CHAIN, &peer));
                     }
-                    validators::ValidatorEvent::Pinged { .. }
-                    | validators::ValidatorEvent::Open(_)
-                    | validators::ValidatorEvent::Backpressure(_)
-                    | validators::ValidatorEvent::Progress(_) => assert!(is_established),
-                    validators::ValidatorEvent::Accepted { job_id } => {
+                    ValidatorEvent::Pinged { .. }
+                    | ValidatorEvent::Open(_)
+                    | ValidatorEvent::Backpressure(_)
+                    | ValidatorEvent::Progress(_) => assert!(is_established),
+                    ValidatorEvent::Accepted { job_id } => {
                         assert!(dispatches.contains_key(&job_id), "it was asked");
                     }
-                    validators::ValidatorEvent::Outcome { job_id, outcome } => {
+                    ValidatorEvent::Outcome { job_id, outcome } => {
                         let (asked, answered) = dispatches.get_mut(&job_id).expect("it was asked");
                         // An acceptance is not an outcome.
                         *answered += 1;
@@ -317,7 +317,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
     let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
     let (mut revealed, mut aggregated) = (0u64, 0u64);
     play(|random| {
-        let config = runners::RunnerConfig {
+        let config = RunnerConfig {
             chain_id: CHAIN,
             key: own.clone(),
             validator: peer.clone(),
@@ -337,12 +337,12 @@ fn a_runner_takes_no_job_that_was_not_signed() {
         for _ in 0..60 {
             for event in played.drain() {
                 match event {
-                    runners::RunnerEvent::Established => {
+                    RunnerEvent::Established => {
                         assert!(!is_established, "only once");
                         is_established = true;
                         established += 1;
                     }
-                    runners::RunnerEvent::Assigned { stream, assignment } => {
+                    RunnerEvent::Assigned { stream, assignment } => {
                         // An assignment may overtake the pong that completes the handshake.
                         assert!(
                             assignment.verify(CHAIN, &peer, &own.public_key()),
@@ -358,34 +358,34 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         };
                         played.session.answer(stream, status);
                     }
-                    runners::RunnerEvent::Sent { stream, errand } => {
+                    RunnerEvent::Sent { stream, errand } => {
                         assert!(errand.verify(CHAIN, &own.public_key()), "{errand:?}");
                         played.session.answer(stream, AckStatus::Accepted);
                     }
-                    runners::RunnerEvent::Proved { job_id, .. } => {
+                    RunnerEvent::Proved { job_id, .. } => {
                         assert!(is_known(&job_id));
                         played.session.answer_waiting(&job_id, AckStatus::Duplicate);
                     }
                     // The driver checks what the proof shows and who signed it.
-                    runners::RunnerEvent::EndProved { .. } => {}
-                    runners::RunnerEvent::RevealWanted { stream, job_id } => {
+                    RunnerEvent::EndProved { .. } => {}
+                    RunnerEvent::RevealWanted { stream, job_id } => {
                         assert!(JOBS.contains(&job_id));
                         revealed += 1;
                         let known = !random.one_in(4);
                         let result = done.iter().find(|result| result.job_id == job_id);
                         played.session.reveal(stream, result.filter(|_| known));
                     }
-                    runners::RunnerEvent::AggregateWanted { stream, aggregate } => {
+                    RunnerEvent::AggregateWanted { stream, aggregate } => {
                         assert!(aggregate.verify(CHAIN, &peer));
                         assert_eq!(aggregate.reveals, reveals(aggregate.job_id));
                         aggregated += 1;
                         played.session.aggregate(stream, !random.one_in(4));
                     }
-                    runners::RunnerEvent::Told { .. } => assert!(is_established),
-                    runners::RunnerEvent::Cancelled { job_id, .. }
-                    | runners::RunnerEvent::Released { job_id }
-                    | runners::RunnerEvent::Delivered { job_id }
-                    | runners::RunnerEvent::Undelivered { job_id } => assert!(is_known(&job_id)),
+                    RunnerEvent::Told { .. } => assert!(is_established),
+                    RunnerEvent::Cancelled { job_id, .. }
+                    | RunnerEvent::Released { job_id }
+                    | RunnerEvent::Delivered { job_id }
+                    | RunnerEvent::Undelivered { job_id } => assert!(is_known(&job_id)),
                 }
             }
             match random.below(14) {

@@ -12,8 +12,19 @@ use syn::{Attribute, Expr, Item, Lit, Meta};
 const OUTSIDE: &str = "tests/fuzz";
 
 /// Packages of the workspace, by folder.
-pub const PACKAGES: [&str; 6] =
-    ["engine", "devnet", "devnet/simulation", "cli", "tests", "examples"];
+pub const PACKAGES: [&str; 8] = [
+    "engine",
+    "devnet",
+    "devnet/host",
+    "devnet/lease",
+    "devnet/simulation",
+    "cli",
+    "tests",
+    "examples",
+];
+
+/// Packages whose modules are layers: the table at the top of `lib.rs` is their order.
+pub const LAYERED: [&str; 5] = ["engine", "devnet", "devnet/host", "devnet/lease", "cli"];
 
 /// Every text file, by its path from the top, with `/` between the parts.
 #[derive(Default)]

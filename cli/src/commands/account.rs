@@ -2,18 +2,18 @@
 
 pub(super) mod new;
 
-use super::{chain::named, transaction};
+use super::transaction;
 use crate::{
     args, complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, Row, amount, fields},
+    output::{Document, Row, amount, fields, named},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::Account as Entry,
     topology::{FAUCET, Name},
+    types::Account as Entry,
 };
 use cowboy_engine::{
     chain::transaction::{Payload, Transfer},
@@ -39,7 +39,7 @@ pub enum Account {
         /// Its name: 1 to 32 characters of a-z, 0-9 and -
         name: Name,
         /// Fund it from the faucet: 1.5cby, or wei
-        #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_FUND", hide_env_values = true)]
+        #[arg(long, value_name = "AMOUNT")]
         fund: Option<Wei>,
         #[command(flatten)]
         inclusion: Inclusion,
@@ -74,12 +74,10 @@ pub enum Account {
 pub struct Inclusion {
     /// How long to wait until the transaction is in a finalized block
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     pub timeout: Duration,
 }
 
 impl Account {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if let Self::New { name, fund, inclusion } = self {
             return new::run(cx, name, fund, inclusion).await;

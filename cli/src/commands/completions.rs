@@ -23,7 +23,6 @@ pub enum Shell {
 }
 
 impl Completions {
-    /// Prints the script.
     pub fn run(self) -> Result<(), CliError> {
         raw(&self.shell.script()?)
     }

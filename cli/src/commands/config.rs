@@ -46,7 +46,6 @@ pub struct ConfigLine {
 }
 
 impl Config {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Path => {

@@ -14,19 +14,16 @@ use std::{env, path::PathBuf};
 pub struct Dashboard {
     /// The colours: dark, light or none [default: as NO_COLOR and COLORFGBG say, else dark]
     #[arg(long, value_enum, hide_possible_values = true)]
-    #[arg(env = "COWBOYCTL_THEME", hide_env_values = true)]
     theme: Option<Theme>,
     /// Record everything received from the devnet in this new file, one JSON document per line
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_RECORD", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Show a recording from this file instead of a devnet
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
-    #[arg(env = "COWBOYCTL_REPLAY", hide_env_values = true)]
     replay: Option<PathBuf>,
 }
 
 impl Dashboard {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let origin = match self.replay {
             Some(file) => Origin::Recording(file),
@@ -47,7 +44,6 @@ impl Dashboard {
     }
 }
 
-/// Every command, as the palette completes it.
 fn completions() -> Vec<Completion> {
     fn collect(command: &clap::Command, path: &str, found: &mut Vec<Completion>) {
         let mut children = command.get_subcommands().filter(|c| !c.is_hide_set()).peekable();

@@ -9,10 +9,10 @@ use crate::{
 use clap::{Args, Subcommand};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use cowboy_devnet::{
-    api::types::{Fault as Entry, FaultRequest, FaultSpec, LieKind},
     client::Client,
-    duration::Plain,
+    types::{Fault as Entry, FaultRequest, FaultSpec, LieKind},
 };
+use cowboy_host::duration::Plain;
 use serde::Serialize;
 use std::{str::FromStr, time::Duration};
 
@@ -70,7 +70,6 @@ pub enum Fault {
         /// Maximum additional delay of a message, drawn uniformly; messages may then arrive out of
         /// order
         #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0ms")]
-        #[arg(env = "COWBOYCTL_JITTER", hide_env_values = true)]
         jitter: Duration,
         #[command(flatten)]
         drawn: SeedSource,
@@ -125,7 +124,6 @@ pub enum Fault {
 pub struct Lasting {
     /// Heal by itself after a time or a number of blocks, such as 30s or +20 [default: stays]
     #[arg(long = "for", value_name = "DURATION|+BLOCKS")]
-    #[arg(env = "COWBOYCTL_FOR", hide_env_values = true)]
     lasting: Option<For>,
 }
 
@@ -133,11 +131,10 @@ pub struct Lasting {
 #[derive(Debug, Args)]
 pub struct SeedSource {
     /// The seed of losses and jitter [default: the devnet's seed]
-    #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
+    #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
 
-/// A time, or a number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     Time(Duration),
@@ -172,7 +169,6 @@ fn group(text: &str) -> Result<Group, String> {
     Ok(Group(nodes))
 }
 
-/// The kind of a lie, and the runner that it is about.
 fn lie(words: &[String]) -> Result<(LieKind, Option<String>), String> {
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let (kind, rest) = match words[..] {
@@ -207,7 +203,6 @@ fn per_mille(text: &str) -> Result<u16, String> {
 }
 
 impl Fault {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         let (fault, seed, Lasting { lasting }) = match self {
@@ -277,7 +272,6 @@ fn micros(time: Duration) -> u64 {
 /// The maximum columns of a group in a table on a terminal.
 const GROUP: usize = 48;
 
-/// The kind of a fault, and its place.
 fn parts(Entry { fault, others, .. }: &Entry) -> (String, String) {
     let time = |micros: u64| Plain(Duration::from_micros(micros)).to_string();
     match fault {
@@ -336,7 +330,6 @@ fn sides<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A fault in a few words.
 pub fn words(fault: &Entry) -> String {
     let (what, at) = parts(fault);
     format!("{what}, {at}")
@@ -391,7 +384,6 @@ impl Document for Entry {
     }
 }
 
-/// Faults that were healed.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct Healed(Vec<Entry>);

@@ -13,7 +13,6 @@ pub struct Help {
 }
 
 impl Help {
-    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         let words = self.words.iter().map(String::as_str);
         let line = ["cowboyctl"].into_iter().chain(words).chain(["--help"]);

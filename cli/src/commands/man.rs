@@ -14,7 +14,6 @@ pub struct Man {
     command: Vec<String>,
     /// Write every page into this folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
-    #[arg(env = "COWBOYCTL_DIR", hide_env_values = true)]
     dir: Option<PathBuf>,
 }
 
@@ -22,7 +21,6 @@ pub struct Man {
 pub type ManPage = (String, Vec<u8>);
 
 impl Man {
-    /// Prints the page, or writes all pages.
     pub fn run(self, ui: Ui) -> Result<(), CliError> {
         let pages = pages()?;
         let Some(dir) = self.dir else {

@@ -29,6 +29,7 @@ mod timer;
 mod transaction;
 mod trust;
 mod validator;
+mod variables;
 mod watch;
 
 #[cfg(test)]
@@ -44,9 +45,7 @@ use crate::{
     output::{Filter, Format, Ui},
 };
 use clap::{
-    Arg, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    ValueEnum as _,
-    builder::{FalseyValueParser, Resettable},
+    ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _,
     parser::ValueSource,
 };
 use clap_complete::ArgValueCandidates;
@@ -83,44 +82,29 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 struct Global {
     /// The devnet [default: the one chosen with `devnet use`, else the only one running]
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "COWBOYCTL_DEVNET",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "NAME")]
     #[arg(add = ArgValueCandidates::new(complete::devnets))]
     devnet: Option<Name>,
     /// Send all requests to this validator
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "COWBOYCTL_NODE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "NAME")]
     #[arg(add = ArgValueCandidates::new(complete::validators))]
     node: Option<String>,
     /// How data is printed: table, json, jsonl or yaml
     #[arg(long, short, global = true, value_name = "FORMAT", value_enum, default_value = "table")]
-    #[arg(env = "COWBOYCTL_OUTPUT", hide_env_values = true, hide_possible_values = true)]
+    #[arg(hide_possible_values = true)]
     output: Format,
     /// Print just the id that a script needs
-    #[arg(long, short, global = true, env = "COWBOYCTL_QUIET", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, short, global = true)]
     quiet: bool,
     /// Filter the JSON with jq: strings are printed raw, one value per line
     #[arg(long, global = true, value_name = "FILTER", conflicts_with = "template")]
-    #[arg(env = "COWBOYCTL_JQ", hide_env_values = true, allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true)]
     jq: Option<String>,
     /// Render the JSON with a Jinja template, such as '{{ height }}'; a list is named this
     #[arg(long, global = true, value_name = "TEMPLATE")]
-    #[arg(env = "COWBOYCTL_TEMPLATE", hide_env_values = true)]
     template: Option<String>,
     /// Shorten nothing, even on a narrow terminal
-    #[arg(long, global = true, env = "COWBOYCTL_WIDE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, global = true)]
     wide: bool,
 }
 
@@ -208,7 +192,6 @@ enum Command {
 }
 
 impl Cli {
-    /// Where this command line's output goes.
     fn ui(&self) -> Result<Ui, CliError> {
         let Global { output, quiet, jq, template, wide, .. } = &self.global;
         let filter = match (jq, template) {
@@ -232,33 +215,23 @@ pub const TEXT: [&str; 8] = [
     "man",
 ];
 
-/// The whole command line as clap knows it.
 pub fn command() -> clap::Command {
-    watch::on_lists(Cli::command())
+    variables::of_options(watch::on_lists(Cli::command()))
 }
 
 /// A parsed command line, with the configuration file's settings applied.
 #[derive(Debug)]
 pub struct Parsed {
     cli: Cli,
-    /// The clap matches that it was made from.
     matches: ArgMatches,
-    /// The devnet that the configuration file sets.
     devnet: Option<Name>,
 }
 
-/// The output format that the configuration file sets.
 static CONFIGURED_FORMAT: OnceLock<String> = OnceLock::new();
 
 /// Reads the command line. For help and the version it prints them and ends the process.
 pub fn parse() -> Result<Parsed, CliError> {
-    let is_empty = |(name, value): (OsString, OsString)| {
-        value.is_empty() && name.as_encoded_bytes().starts_with(b"COWBOYCTL_")
-    };
-    let command = match env::vars_os().any(is_empty) {
-        true => without_empty_variables(command()),
-        false => command(),
-    };
+    let command = variables::without_empty(command());
     let config = Config::load().and_then(|config| {
         config.check(&command)?;
         Ok(config)
@@ -347,15 +320,6 @@ fn read(
         return Ok(Err(error));
     }
     Ok(check_filter(&cli.global, &matches).map(|()| (cli, matches)))
-}
-
-/// Treats an empty environment variable as unset.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let empty = |arg: &Arg| {
-        arg.get_env().is_some_and(|name| env::var_os(name).is_some_and(|value| value.is_empty()))
-    };
-    let unset = |arg: Arg| if empty(&arg) { arg.env(Resettable::Reset) } else { arg };
-    command.mut_args(unset).mut_subcommands(without_empty_variables)
 }
 
 /// Value names whose values may be empty: data, and words of another command.

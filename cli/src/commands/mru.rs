@@ -1,15 +1,14 @@
 //! `mru`: the most recently used runners, which the first draw of a job favours.
 
-use super::chain::named;
 use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields},
+    output::{Document, Row, fields, named},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::MruRecord;
+use cowboy_devnet::types::MruRecord;
 
 #[derive(Debug, Subcommand)]
 pub enum Mru {
@@ -27,7 +26,6 @@ pub enum Mru {
 }
 
 impl Mru {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         match self {

@@ -3,9 +3,9 @@
 use crate::error::CliError;
 use clap::Args;
 use cowboy_devnet::{
-    api::types::{NameRequest, NamedKind},
     client::Client,
     topology::Name,
+    types::{NameRequest, NamedKind},
 };
 
 /// The `--name` option.
@@ -13,7 +13,7 @@ use cowboy_devnet::{
 pub struct Naming {
     /// A name for it, which other commands accept in place of its id; the name of a timer or a job
     /// that has ended can be reused
-    #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long, value_name = "NAME")]
     name: Option<Name>,
 }
 
@@ -31,7 +31,6 @@ impl Naming {
         Ok(())
     }
 
-    /// Gives the name to what was created; returns it.
     pub async fn give(
         &self,
         client: &Client,

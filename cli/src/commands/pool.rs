@@ -2,18 +2,17 @@
 
 use super::{
     account::Inclusion,
-    chain::named,
     transaction::{self, Signer},
 };
 use crate::{
     complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, Row, fields, rows},
+    output::{Document, Row, fields, named, rows},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{Pool as Entry, PoolMember};
+use cowboy_devnet::types::{Pool as Entry, PoolMember};
 use cowboy_engine::{
     chain::transaction::{GrantEntitlement, Payload, RevokeEntitlement},
     primitives::{Address, Height},
@@ -37,7 +36,7 @@ pub enum Pool {
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
         /// The last block at which it is a member [default: until it is revoked]
-        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_UNTIL", hide_env_values = true)]
+        #[arg(long, value_name = "HEIGHT")]
         until: Option<u64>,
         /// The pool's owner
         #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
@@ -64,7 +63,6 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Ls => cx.ui.list(&cx.client()?.pools().await?),
@@ -85,7 +83,6 @@ impl Pool {
     }
 }
 
-/// Changes a pool and shows the result.
 async fn change(
     cx: &Context,
     (pool, runner): (&str, &str),

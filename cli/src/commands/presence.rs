@@ -14,7 +14,7 @@ use crate::{
 };
 use clap::Subcommand;
 use cowboy_devnet::{
-    api::types::{Presence as Canonical, Vote, Votes},
+    types::{Presence as Canonical, Vote, Votes},
     verification::{PresenceCheck, presence},
 };
 use serde::Serialize;
@@ -74,7 +74,6 @@ pub enum Presence {
 }
 
 impl Presence {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Feasibility(command) => command.run(cx),
@@ -139,7 +138,6 @@ impl Diff {
     }
 }
 
-/// The names in `these` that are not in `those`.
 fn only(these: &[String], those: &[String]) -> Vec<String> {
     these.iter().filter(|name| !those.contains(name)).cloned().collect()
 }

@@ -13,12 +13,12 @@ use crate::{
     error::{CliError, Exit},
     output::Document,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::{
-    api::types::{Explanation, ExplanationQuery, JobResult, MruRecord, Presence},
     client::{BlockAt, Client},
     orchestrator::home::{DevnetHome, DevnetState},
     topology::Name,
+    types::{Explanation, ExplanationQuery, JobResult, MruRecord, Presence},
 };
 use cowboy_engine::{
     job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
@@ -29,19 +29,16 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "quickstart";
 
-/// Time for the devnet to stop.
 const STOPPING: Duration = Duration::from_secs(20);
 
 /// `quickstart`.
 #[derive(Debug, Args)]
 pub struct Quickstart {
     /// Stop the devnet at the end
-    #[arg(long, env = "COWBOYCTL_DOWN", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     down: bool,
     /// Maximum time for everything
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -74,7 +71,7 @@ impl Document for QuickstartReport {
 }
 
 impl Quickstart {
-    /// Runs the steps. Booting handles interruptions itself, so that no process is left behind.
+    /// Booting handles interruptions itself, so that no process is left behind.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let started = Instant::now();
         let deadline = Deadline::after(self.timeout);
@@ -163,12 +160,10 @@ impl Quickstart {
     }
 }
 
-/// Prints a step: its subject, the command, and the command's output.
 fn step(cx: &Context, about: &str, command: &str, shown: &impl Document) -> Result<(), CliError> {
     cx.ui.transcript(&format!("# {about}\n$ {command}"), shown)
 }
 
-/// Starts the devnet, or uses it is if it is running.
 async fn boot(
     cx: &Context,
     up: &Up,

@@ -36,7 +36,6 @@ fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Every command with its help, in the order of help.
 fn reference() -> String {
     let mut root = super::command().term_width(96);
     root.build();
@@ -65,7 +64,6 @@ fn append(command: &mut Command, text: &mut String) {
     }
 }
 
-/// Every field of a topology, with a section per top-level field.
 fn topology() -> String {
     let mut text = String::from(
         "# The topology\n\nEvery field of a topology file. All may be left out; an item of a list is `[]`. \
@@ -89,7 +87,6 @@ fn topology() -> String {
     text
 }
 
-/// Every event of the chain with its fields.
 fn events() -> String {
     let mut text = String::from(
         "# Events\n\nWhat happens in blocks: `kind` and `data` of what `cowboyctl chain events -o json` \
@@ -106,7 +103,6 @@ fn events() -> String {
     text
 }
 
-/// Escapes a text for one cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

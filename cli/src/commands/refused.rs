@@ -14,7 +14,6 @@ const NO_ROOM: [&str; 2] =
 /// clap's error for a number outside the argument's range: `900 is not in 1..=64`.
 const BEYOND: &str = " is not in ";
 
-/// The error to show to the user.
 pub fn refused(error: &Error, command: &Command) -> CliError {
     // Arguments of a command can only be shown after `build`.
     let command = &mut command.clone();
@@ -48,7 +47,6 @@ fn without_globals(usage: &str, command: &Command) -> String {
     })
 }
 
-/// The range of valid numbers for the argument that caused the error.
 fn range(error: &Error, why: &str, command: &Command) -> Option<String> {
     if let Some((_, range)) = why.split_once(BEYOND) {
         return words(range);

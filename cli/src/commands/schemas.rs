@@ -8,26 +8,19 @@ use super::{
 };
 use crate::error::ErrorReport;
 use clap::Command;
-use cowboy_devnet::{
-    api::types as api,
-    lease::messages::{self as leases},
-    verification,
-};
+use cowboy_devnet::{types as api, verification};
+use cowboy_lease::messages as leases;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::{ToSchema, openapi::RefOr, openapi::schema::Schema};
 
-/// The output of a command.
 enum Prints {
-    /// Text for people only.
     Text,
-    /// One of these shapes.
     Json(&'static [PrintedDocument]),
 }
 
 use Prints::{Json, Text};
 
-/// A document, or a list of documents, that a command prints.
 enum PrintedDocument {
     One(Definition),
     Many(Definition),
@@ -36,12 +29,10 @@ enum PrintedDocument {
 /// The name of a type, and the schemas that it refers to, by name.
 type Definition = fn() -> (String, BTreeMap<String, RefOr<Schema>>);
 
-/// One document of this type.
 const fn one<T: ToSchema>() -> PrintedDocument {
     PrintedDocument::One(definition::<T>)
 }
 
-/// A list of documents of this type.
 const fn many<T: ToSchema>() -> PrintedDocument {
     PrintedDocument::Many(definition::<T>)
 }
@@ -59,11 +50,10 @@ fn definition<T: ToSchema>() -> (String, BTreeMap<String, RefOr<Schema>>) {
     (T::name().into_owned(), named)
 }
 
-/// Every command that can be run, with its output.
 const ALL: &[(&str, Prints)] = &[
     ("quickstart", Json(&[one::<quickstart::QuickstartReport>()])),
     // With --output jsonl, blocks follow.
-    ("devnet up", Json(&[one::<devnet::up::UpReport>(), one::<api::BlockNotice>()])),
+    ("devnet up", Json(&[one::<devnet::UpReport>(), one::<api::BlockNotice>()])),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
     ("devnet ls", Json(&[many::<devnet::status::ListedDevnet>()])),
     ("devnet use", Json(&[one::<devnet::choose::ChosenDevnet>()])),

@@ -1,22 +1,19 @@
 //! Signs transactions with the devnet's own account keys, and follows them into a block.
 
-use super::chain::{reason, status as name_of};
 use crate::{
     context::Deadline,
     error::{CliError, Exit, nearest},
     output::Ui,
 };
 use cowboy_devnet::{
-    api::{
-        funding,
-        types::{
-            Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
-            TransactionStatus,
-        },
-    },
+    api::funding,
     client::{Client, ClientError},
     orchestrator::home::DevnetHome,
     topology::Name,
+    types::{
+        Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
+        TransactionStatus,
+    },
 };
 use cowboy_engine::{
     actor::Budget,
@@ -64,7 +61,6 @@ impl Signer {
         devnet.account_key(&name)?.map(Self::of).ok_or_else(unknown)
     }
 
-    /// The account of a key.
     pub fn of(key: SecretKey) -> Self {
         let address = key.address();
         Self { key, address }
@@ -77,13 +73,11 @@ impl Signer {
         keccak256(&[&[domain, &secret], parts].concat())
     }
 
-    /// The account's address.
     pub fn address(&self) -> Address {
         self.address
     }
 }
 
-/// Resolves a name or an address to an address.
 pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliError> {
     match account.parse() {
         Ok(address) => Ok(address),
@@ -91,7 +85,6 @@ pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliEr
     }
 }
 
-/// Limits of a transaction that its payload does not contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionLimits {
     /// Cycles and cells on top of the intrinsic part, if the payload's use is metered.
@@ -103,9 +96,7 @@ pub struct TransactionLimits {
 /// A transaction that is in a finalized block, or never will be.
 #[derive(Debug)]
 pub struct Executed {
-    /// The transaction and its receipt.
     pub transaction: Transaction,
-    /// The nonce that it was signed with.
     pub nonce: u64,
 }
 
@@ -164,7 +155,7 @@ pub async fn settle(
                     Err(error) => return Err(error.into()),
                 };
                 let status = transaction.status;
-                wait.saw(format!("{hash} {} at block {height}", name_of(status)));
+                wait.saw(format!("{hash} {} at block {height}", self::status(status)));
                 match status {
                     TransactionStatus::Pending => {
                         if height >= *sent_at.get_or_insert(height) + RESEND_BLOCKS {
@@ -183,12 +174,32 @@ pub async fn settle(
         .await
 }
 
+/// The reason of a failure, with the error's name because scripts look for it.
+pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
+    match (error, message) {
+        (Some(name), Some(message)) if !message.contains(name) => {
+            Some(format!("{name}: {message}"))
+        }
+        (name, message) => message.or(name).map(str::to_owned),
+    }
+}
+
+pub fn status(status: TransactionStatus) -> &'static str {
+    match status {
+        TransactionStatus::Pending => "pending",
+        TransactionStatus::Success => "success",
+        TransactionStatus::Failed => "failed",
+        TransactionStatus::Skipped => "skipped",
+        TransactionStatus::Dropped => "dropped",
+    }
+}
+
 fn rejection(transaction: &Transaction) -> CliError {
     let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
     let reason = reason.unwrap_or_else(|| "without a reason".to_owned());
     let outcome = match transaction.status {
         TransactionStatus::Failed => "failed".to_owned(),
-        status => format!("was {}", name_of(status)),
+        status => format!("was {}", self::status(status)),
     };
     let hint = match Shortfall::in_text(&reason) {
         Some(short) => {
@@ -207,11 +218,9 @@ fn rejection(transaction: &Transaction) -> CliError {
 struct Sent {
     hash: Hash,
     nonce: u64,
-    /// The request, for submitting it again.
     request: TransactionRequest,
 }
 
-/// Signs the transaction and submits it to the mempool.
 async fn submit(
     client: &Client,
     signer: &Signer,

@@ -7,10 +7,10 @@ use crate::{
     output::Progress,
 };
 use cowboy_devnet::{
-    api::types::BytesText,
     client::Client,
     home::DevnetHome,
     orchestrator::genesis::genesis,
+    types::BytesText,
     verification::{Root, report::TrustedGenesis},
 };
 
@@ -31,7 +31,6 @@ pub fn root_of(devnet: &DevnetHome) -> Result<Root, CliError> {
         .map_err(|error| CliError::failed(format!("the topology cannot start a chain: {error}")))
 }
 
-/// The consensus keys of validators on a command line.
 pub fn consensus_keys(named: &[BytesText]) -> Result<Vec<[u8; 32]>, CliError> {
     let key = |key: &BytesText| {
         key.0.0.as_slice().try_into().map_err(|_| {
@@ -42,12 +41,10 @@ pub fn consensus_keys(named: &[BytesText]) -> Result<Vec<[u8; 32]>, CliError> {
     named.iter().map(key).collect()
 }
 
-/// Shows the progress of a verification.
 pub fn shown(progress: &Progress) -> impl Fn(u64) + '_ {
     |height| progress.show(format!("verified up to block {height}"))
 }
 
-/// The trusted basis of a verification, on one line.
 pub fn trusted(trusted: &TrustedGenesis) -> String {
     let TrustedGenesis { source, chain_id, genesis } = trusted;
     format!("genesis {genesis} of {source}, chain {chain_id}")

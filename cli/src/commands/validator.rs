@@ -1,21 +1,18 @@
 //! `validator`: shows and changes the validator set and its members.
 
-use super::{
-    chain::{self, named},
-    transaction::{self, Signer},
-};
+use super::transaction::{self, Signer};
 use crate::{
     args, complete,
-    context::{Context, Deadline},
+    context::{Context, Deadline, reach},
     error::{CliError, Exit},
-    output::{Document, Row, fields},
+    output::{Document, Row, fields, named},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, HashText, Validator as Entry},
     client::Client,
     topology::{GOVERNANCE, Name},
+    types::{AddressText, HashText, Validator as Entry},
 };
 use cowboy_engine::{
     chain::{
@@ -97,7 +94,6 @@ pub struct CommitteeChange {
     from: String,
     /// Maximum time to wait for the next epoch
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -117,7 +113,6 @@ pub struct ChangedCommittee {
 }
 
 impl Validator {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         match self {
@@ -152,7 +147,7 @@ async fn add(
         }
     };
     changed.votes = true;
-    chain::reach(cx.ui, client, changed.from, deadline).await?;
+    reach(cx.ui, client, changed.from, deadline).await?;
     cx.ui.document(&changed)
 }
 
@@ -180,12 +175,11 @@ async fn remove(
     let entry = client.validator(name.as_str()).await?;
     let payload = Payload::RemoveValidator(RemoveValidator { validator: *entry.address });
     let changed = decide(cx, client, &governor, payload, &entry, deadline).await?;
-    chain::reach(cx.ui, client, changed.from, deadline).await?;
+    reach(cx.ui, client, changed.from, deadline).await?;
     client.remove_validator(&entry.name).await?;
     cx.ui.document(&changed)
 }
 
-/// Sends the governing account's transaction and waits for its block.
 async fn decide(
     cx: &Context,
     client: &Client,

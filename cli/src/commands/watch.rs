@@ -20,10 +20,8 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep},
 };
 
-/// The option's name.
 const WATCH: &str = "watch";
 
-/// The commands that have it.
 const WATCHED: [&str; 2] = ["ls", "show"];
 
 /// Nouns about things that are not on a chain.
@@ -35,7 +33,6 @@ const PACE: Duration = Duration::from_secs(2);
 /// Time without a block after which to check whether the devnet is running.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Adds the option to every list command.
 pub fn on_lists(command: Command) -> Command {
     let is_list =
         |command: &Command| WATCHED.contains(&command.get_name()) && !command.has_subcommands();
@@ -53,17 +50,13 @@ fn option() -> Arg {
         .require_equals(true)
         .default_missing_value("0ms")
         .value_parser(args::duration)
-        .env("COWBOYCTL_WATCH")
-        .hide_env_values(true)
         .help("Show it again whenever it changes, until Ctrl-C; with an interval, no more often")
 }
 
-/// How a list is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
     /// Minimum time between two runs; zero: whenever something may have changed.
     interval: Duration,
-    /// Whether it may change with every block.
     follows_blocks: bool,
 }
 
@@ -78,7 +71,6 @@ impl Watch {
         Some(Self { interval, follows_blocks: !ELSEWHERE.contains(&noun) })
     }
 
-    /// Runs a command repeatedly, until it fails or is interrupted.
     pub fn run(
         self,
         cx: &Context,
@@ -103,10 +95,8 @@ impl Watch {
     }
 }
 
-/// Waits for changes.
 struct ChangeNotice {
     source: WatchSource,
-    /// Minimum time between two runs.
     interval: Duration,
     /// Also catches interruptions while the command runs.
     interrupts: Signal,
@@ -139,7 +129,6 @@ impl ChangeNotice {
         })
     }
 
-    /// Waits until something may have changed.
     async fn next(&mut self) -> Result<(), CliError> {
         let Self { source, interval, interrupts } = self;
         let news = async {

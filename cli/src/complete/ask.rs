@@ -64,7 +64,6 @@ pub fn folder<T: Default + Send + 'static>(
     within(move || question(&context().existing(None).ok()?))
 }
 
-/// Information from the selected devnet.
 pub fn devnet<T: Default + Send + 'static>(
     question: impl AsyncFnOnce(Client) -> Result<T, ClientError> + Send + 'static,
 ) -> T {
@@ -74,7 +73,6 @@ pub fn devnet<T: Default + Send + 'static>(
     })
 }
 
-/// The runtime for a request over the network.
 pub fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }

@@ -25,7 +25,6 @@ impl Line {
         self.given(flag).or_else(set).filter(|value| !value.is_empty())
     }
 
-    /// Whether this word is in it.
     pub fn has(&self, word: &str) -> bool {
         self.0.iter().any(|other| other == word)
     }

@@ -37,7 +37,6 @@ impl Config {
         Ok(())
     }
 
-    /// Follows an alias to its command.
     fn check_end(&self, command: &Command, alias: &Alias) -> Result<(), CliError> {
         let mut seen = vec![alias.name.as_str()];
         let mut at = alias;
@@ -58,11 +57,9 @@ impl Config {
                 let error = self
                     .wrong(at.at, &format!("alias `{}`: there is no command `{first}`", at.name));
                 let commands = command.get_subcommands().map(Command::get_name);
-                let error = match nearest(&first, commands) {
-                    Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-                    None => error,
-                };
-                return Err(error.hint("list them: cowboyctl --help"));
+                return Err(error
+                    .meant(nearest(&first, commands))
+                    .hint("list them: cowboyctl --help"));
             };
             if seen.contains(&next.name.as_str()) {
                 let round = seen.iter().copied().chain([next.name.as_str()]);

@@ -16,7 +16,6 @@ impl Config {
         self.check_aliases(command)
     }
 
-    /// The option that a setting applies to.
     fn option<'c>(&self, root: &'c Command, setting: &Setting) -> Result<&'c Arg, CliError> {
         let Setting { command: path, option, at, .. } = setting;
         let mut command = root;
@@ -36,12 +35,12 @@ impl Config {
         }
         let error = self.wrong(*at, &format!("`{path}` has no option --{option}"));
         let is_global = root.get_arguments().any(|arg| arg.get_long() == Some(option));
-        Err(match nearest(option, options().filter_map(Arg::get_long)) {
-            Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-            None if is_global => error.detail("global options are set above all tables"),
-            None => error,
-        }
-        .hint(format!("list its options: cowboyctl {path} --help")))
+        let error = match is_global {
+            true => error.detail("global options are set above all tables"),
+            false => error,
+        };
+        let meant = nearest(option, options().filter_map(Arg::get_long));
+        Err(error.meant(meant).hint(format!("list its options: cowboyctl {path} --help")))
     }
 
     fn check_value(&self, arg: &Arg, setting: &Setting) -> Result<(), CliError> {

@@ -30,13 +30,12 @@ impl Config {
                 _ => {
                     let known = GLOBAL.iter().copied().chain(["defaults", "alias"]);
                     let error = config.wrong(at, &format!("unknown key `{key}`"));
-                    let error = match nearest(key, known) {
-                        Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-                        None => error.detail(
+                    let error = error
+                        .detail(
                             "options of one command go into a table of it, as \
                              [defaults.\"devnet up\"]",
-                        ),
-                    };
+                        )
+                        .meant(nearest(key, known));
                     let known = GLOBAL.join(", ");
                     return Err(error.hint(format!("expected {known}, [defaults.…] or [alias]")));
                 }

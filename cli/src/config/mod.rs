@@ -27,18 +27,17 @@ use crate::{
 };
 use clap::ArgMatches;
 use cowboy_devnet::topology::Name;
+use cowboy_host::located::FilePlace;
 use std::{env, path::PathBuf};
 
 /// The maximum size of the file, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// The variable that names the file.
 pub const VARIABLE: &str = "COWBOYCTL_CONFIG";
 
 /// Options of every command that the file may set.
 const GLOBAL: [&str; 5] = ["devnet", "node", "output", "quiet", "wide"];
 
-/// The contents of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     file: String,
@@ -47,14 +46,11 @@ pub struct Config {
     aliases: Vec<Alias>,
 }
 
-/// The default value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The command, such as `devnet up`; empty for every command.
     pub command: String,
-    /// The option without its dashes.
     pub option: String,
-    /// The values as on a command line.
     pub values: Vec<String>,
     /// Whether the value is `true` or `false`, as for a flag.
     is_flag: bool,
@@ -68,13 +64,11 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
     pub name: String,
-    /// The words that replace it.
     pub words: Vec<String>,
     /// The offset of the name in the file, in bytes.
     at: usize,
 }
 
-/// The path of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigPath {
     pub path: PathBuf,
@@ -113,7 +107,6 @@ impl Config {
         self.global("devnet")?.parse().ok()
     }
 
-    /// A setting of every command.
     pub fn global(&self, option: &str) -> Option<&str> {
         let is = |one: &&Setting| one.command.is_empty() && one.option == option;
         self.settings.iter().find(is)?.values.first().map(String::as_str)
@@ -150,20 +143,16 @@ impl Config {
         command
     }
 
-    /// Whether it has settings for the given command.
     pub fn has_settings_of(&self, given: &ArgMatches) -> bool {
         let path = path_of(given);
         self.settings.iter().any(|setting| setting.command == path)
     }
 
-    /// The error at an offset of the file.
     fn wrong(&self, at: usize, what: &str) -> CliError {
-        let before = self.text.get(..at).unwrap_or(&self.text);
-        let line_at = before.rfind('\n').map_or(0, |feed| feed + 1);
-        let (line, column) =
-            (before.matches('\n').count() + 1, before[line_at..].chars().count() + 1);
-        let what = format!("{}:{line}:{column}: {what}", self.file);
-        CliError::new(Exit::Usage, what).excerpt(Excerpt::of_line(&self.text, line, column))
+        let place = FilePlace::of_byte(&self.text, at);
+        let what = format!("{}:{}:{}: {what}", self.file, place.line, place.column);
+        let is_there = place.line <= self.text.lines().count();
+        CliError::new(Exit::Usage, what).excerpt(is_there.then(|| Excerpt::of_place(&place)))
     }
 }
 
@@ -175,7 +164,6 @@ impl Setting {
 }
 
 impl Alias {
-    /// The offset in the file, in bytes.
     pub const fn at(&self) -> usize {
         self.at
     }

@@ -19,16 +19,13 @@ use tokio::{
     time::timeout,
 };
 
-/// Time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Time for a command to end before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time limit of a completion.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Maximum number of offered candidates.
 const CANDIDATES: usize = 500;
 
 /// The longest line that is kept, in bytes.
@@ -40,9 +37,7 @@ pub const QUEUE: usize = 256;
 /// The context that a command inherits.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The devnet for the command.
     pub devnet: Option<String>,
-    /// The validator that answers requests.
     pub node: Option<String>,
 }
 
@@ -129,7 +124,6 @@ fn spawn(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Chil
     command(args, surroundings)?.spawn()
 }
 
-/// A command that runs this program with these arguments.
 fn command(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command
@@ -172,7 +166,6 @@ fn candidates(printed: &[u8]) -> Vec<Completion> {
     printed.split(|byte| *byte == b'\n').filter_map(candidate).take(CANDIDATES).collect()
 }
 
-/// Asks a process to end, and kills it if it does not.
 async fn stop(child: &mut Child) {
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     if let Some(pid) = pid {

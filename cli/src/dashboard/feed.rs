@@ -2,15 +2,15 @@
 //! was away; or plays a recording instead.
 
 use super::{
-    lease::LastClient,
+    lease::LeaseServer,
     log::{self, LogPiece},
     news::{Answer, Ask, News, Source},
     recording::Recorder,
 };
 use cowboy_devnet::{
-    api::types::Head,
     client::{Client, ClientError},
     home::DevnetHome,
+    types::Head,
 };
 use jiff::Timestamp;
 use std::{
@@ -30,10 +30,8 @@ use tokio::{
 /// Maximum number of news items queued for the picture.
 pub const QUEUE: usize = 1_024;
 
-/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 4;
 
-/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The minimum pause between two identical requests, however fast blocks are made.
@@ -45,26 +43,20 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Time without news after which to check that the devnet is still there.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Number of blocks before the head to request at the start.
 const HISTORY: u64 = 120;
 
 /// The destinations of news: the picture, and a recording if there is one.
 #[derive(Debug)]
 pub struct Outbox {
-    /// The channel to the picture.
     pub sender: mpsc::Sender<(Timestamp, News)>,
-    /// Counters of this outbox.
     pub counters: Arc<Counters>,
-    /// The recording.
     pub recorder: Option<Recorder>,
 }
 
-/// Counters of an outbox.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// News that was dropped because the queue was full.
     pub dropped: AtomicU64,
-    /// Whether the recording has reached its limit.
     pub full: AtomicBool,
 }
 
@@ -147,11 +139,10 @@ async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u6
     let genesis = client.parameters().await?.genesis;
     let Head { height, .. } = client.head().await?;
     let devnet = home.name().to_string();
-    let source = Source { home: home.clone(), client, lease_server: LastClient::default() };
+    let source = Source { home: home.clone(), client, lease_server: LeaseServer::default() };
     Ok((source, News::Linked { devnet, genesis, height }, height))
 }
 
-/// A request that was made.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     at: Instant,
@@ -224,7 +215,6 @@ async fn linked(
     }
 }
 
-/// Whether the devnet does not answer.
 const fn is_away(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
 }

@@ -11,29 +11,24 @@ pub struct Filter {
 const LIMIT: usize = 200;
 
 impl Filter {
-    /// The text as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it lets everything pass.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Replaces the text.
     pub fn set(&mut self, text: &str) {
         self.text = text.chars().filter(|c| !c.is_control()).take(LIMIT).collect();
         self.words = self.text.split_whitespace().map(str::to_lowercase).collect();
     }
 
-    /// Adds a character to the end.
     pub fn push(&mut self, character: char) {
         let text = format!("{}{character}", self.text);
         self.set(&text);
     }
 
-    /// Removes the last character.
     pub fn pop(&mut self) {
         let mut text = self.text.clone();
         text.pop();

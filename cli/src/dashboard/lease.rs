@@ -1,15 +1,14 @@
 //! Answers of a devnet's lease server: its status, its runs and jobs, and a job with the end of its
 //! log. They never contain a lease's id.
 
-use super::news::Source;
 use cowboy_devnet::{
-    api::types::{ErrorCode, ErrorDetail},
     client::ClientError,
-    home::DevnetState,
-    lease::{
-        client::{self as server, Client, Tls},
-        messages::{Job, JobQuery, JobSummary, LogQuery, PageQuery, RunSummary, Status},
-    },
+    home::{DevnetHome, DevnetState},
+    types::{ErrorCode, ErrorDetail},
+};
+use cowboy_lease::{
+    client::{self as server, Client, Tls},
+    messages::{Job, JobQuery, JobSummary, LogQuery, PageQuery, RunSummary, Status},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -23,7 +22,6 @@ const LIMIT: usize = 200;
 /// Maximum bytes of a log's end: more than the tallest terminal shows.
 const TAIL: u64 = 16 << 10;
 
-/// The server's status, the newest runs, and the newest jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leases {
     pub status: Status,
@@ -33,7 +31,6 @@ pub struct Leases {
     pub jobs: Vec<JobSummary>,
 }
 
-/// A job, and the end of its last attempt's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseJob {
     pub job: Job,
@@ -43,10 +40,19 @@ pub struct LeaseJob {
     pub skipped: u64,
 }
 
-impl Source {
-    /// The lease server's status, runs and jobs.
-    pub async fn leases(&self) -> Result<Leases, ClientError> {
-        let client = self.lease_client()?;
+/// The lease server of a devnet, with the client that was used last. Clones share it.
+#[derive(Clone, Default)]
+pub struct LeaseServer(Arc<Mutex<Option<Known>>>);
+
+struct Known {
+    url: String,
+    token: String,
+    client: Client,
+}
+
+impl LeaseServer {
+    pub async fn leases(&self, home: &DevnetHome) -> Result<Leases, ClientError> {
+        let client = self.client(home)?;
         let of_jobs = JobQuery { limit: Some(LIMIT), ..JobQuery::default() };
         let of_runs = PageQuery { limit: Some(LIMIT) };
         Ok(Leases {
@@ -56,9 +62,8 @@ impl Source {
         })
     }
 
-    /// A job of the lease server, by id.
-    pub async fn lease_job(&self, id: &str) -> Result<LeaseJob, ClientError> {
-        let client = self.lease_client()?;
+    pub async fn job(&self, home: &DevnetHome, id: &str) -> Result<LeaseJob, ClientError> {
+        let client = self.client(home)?;
         let job = client.job(id).await.map_err(told)?;
         let Some(last) = job.attempts.last() else {
             return Ok(LeaseJob { job, log: String::new(), skipped: 0 });
@@ -70,33 +75,17 @@ impl Source {
         Ok(LeaseJob { log: printable(&String::from_utf8_lossy(end)), job, skipped })
     }
 
-    /// A client of the devnet's lease server, as its operator.
-    fn lease_client(&self) -> Result<Client, ClientError> {
-        let DevnetState::Running(record) = self.home.state()? else {
-            return Err(ClientError::NotRunning(self.home.name().clone()));
+    /// A client of the devnet's lease server, as its operator; the last one if its address and
+    /// token are unchanged.
+    fn client(&self, home: &DevnetHome) -> Result<Client, ClientError> {
+        let DevnetState::Running(record) = home.state()? else {
+            return Err(ClientError::NotRunning(home.name().clone()));
         };
         let Some(url) = record.lease_url else {
-            let message = format!("devnet `{}` has no lease server", self.home.name());
+            let message = format!("devnet `{}` has no lease server", home.name());
             return Err(refusal(ErrorCode::NotFound, message));
         };
-        self.lease_server.client(url, self.home.token()?)
-    }
-}
-
-/// The client that was used last. Clones share it.
-#[derive(Clone, Default)]
-pub struct LastClient(Arc<Mutex<Option<Known>>>);
-
-/// A client, with its address and its token.
-struct Known {
-    url: String,
-    token: String,
-    client: Client,
-}
-
-impl LastClient {
-    /// A client for this address and token; reuses the last one if they are unchanged.
-    fn client(&self, url: String, token: String) -> Result<Client, ClientError> {
+        let token = home.token()?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.url == url && known.token == token)
         {
@@ -108,9 +97,9 @@ impl LastClient {
     }
 }
 
-impl fmt::Debug for LastClient {
+impl fmt::Debug for LeaseServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").finish_non_exhaustive()
+        f.debug_struct("LeaseServer").finish_non_exhaustive()
     }
 }
 

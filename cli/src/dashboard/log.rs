@@ -4,6 +4,7 @@ use cowboy_devnet::{
     client::ClientError,
     home::{DevnetHome, HomeError},
 };
+use cowboy_host::files::FileError;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::File,
@@ -27,7 +28,6 @@ pub struct LogPosition {
     pub at: u64,
 }
 
-/// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// The position of its end in the file, in bytes.
@@ -36,12 +36,9 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// Consecutive lines of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPiece {
-    /// The position of the first line.
     pub from: LogPosition,
-    /// The lines, in order.
     pub lines: Vec<LogLine>,
 }
 
@@ -54,7 +51,7 @@ pub async fn read(home: &DevnetHome, after: LogPosition) -> Result<LogPiece, Cli
         move || last(&path, after, READ_PIECE)
     });
     let piece = piece.await.map_err(io::Error::other).flatten();
-    piece.map_err(|source| HomeError::Io { path, source }.into())
+    piece.map_err(|source| HomeError::from(FileError::Io { path, source }).into())
 }
 
 fn last(path: &Path, after: LogPosition, most: u64) -> io::Result<LogPiece> {

@@ -29,7 +29,6 @@ impl Theme {
     }
 }
 
-/// The styles of a theme, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look(pub Theme);
 
@@ -42,7 +41,6 @@ impl Look {
         }
     }
 
-    /// As it should be.
     pub fn good(self) -> Style {
         self.coloured(Color::Green, Color::Green)
     }
@@ -57,17 +55,14 @@ impl Look {
         self.coloured(Color::Yellow, Color::Magenta)
     }
 
-    /// Under way.
     pub fn busy(self) -> Style {
         self.coloured(Color::Cyan, Color::Blue)
     }
 
-    /// The style of charts.
     pub fn chart(self) -> Style {
         self.coloured(Color::Cyan, Color::Blue)
     }
 
-    /// Titles of sections and columns.
     pub fn title(self) -> Style {
         self.coloured(Color::Cyan, Color::Blue).add_modifier(Modifier::BOLD)
     }
@@ -81,7 +76,6 @@ impl Look {
         }
     }
 
-    /// The most important text.
     pub fn strong(self) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         match self.0 {

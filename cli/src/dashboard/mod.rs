@@ -10,22 +10,28 @@
 //! | [`filter`], [`rows`] | a list's filter, and its cursor |
 //! | [`look`] | styles of dark, light and colourless terminals |
 //! | [`palette`], [`output`] | the typed command, and the commands' output |
-//! | [`panes`] | a file per pane: its data, its questions, its keys |
+//! | [`shared`] | what all panes know |
+//! | [`pane`] | what a pane is, and what it is given |
+//! | [`drawing`] | tables, charts and pages, which panes draw |
+//! | [`panes`] | a folder per pane: its data, its questions, its keys, its picture |
 //! | [`state`] | all that is shown |
+//! | [`view`] | the picture of a state: tabs, the shown pane, a footer, overlays |
 //! | [`update`] | the state's change by an event, and the resulting effects |
-//! | [`view`] | the picture of a state; a file per pane |
 //! | [`command`] | commands of the palette as processes |
 //! | [`screen`] | the terminal: raw mode, its restoration, and its keys |
 //! | [`session`] | the loop that connects them |
+//!
+//! A file uses only those above it.
 //!
 //! [`update::update`] and [`view::draw`] are pure: the time comes with the event, and outside work
 //! is returned as an effect. Only `news`, `recording`, `feed`, `command`, `screen` and `session`
 //! know sockets, files, processes and the clock.
 //!
-//! A new pane is a file in `panes`, a file in `view` and a line in [`panes::ALL`]; a new question
-//! is a line in the table of [`news`].
+//! A new pane is a folder in `panes` and a line in [`panes::ALL`]; a new question is a line in the
+//! table of [`news`].
 
 mod command;
+mod drawing;
 mod feed;
 mod filter;
 mod lease;
@@ -34,11 +40,13 @@ mod look;
 mod news;
 mod output;
 mod palette;
+mod pane;
 mod panes;
 mod recording;
 mod rows;
 mod screen;
 mod session;
+mod shared;
 mod state;
 mod update;
 mod view;

@@ -6,7 +6,6 @@ use std::{collections::VecDeque, ops::Range};
 /// Maximum number of lines to keep; older ones are only counted.
 const LINES: usize = 5_000;
 
-/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndedCommand {
     /// By itself, with this code.
@@ -15,23 +14,16 @@ pub enum EndedCommand {
     Not(String),
 }
 
-/// A message from a running command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// A line that it printed.
     Line(String),
-    /// It has ended.
     Ended(EndedCommand),
 }
 
-/// A command's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The number of the command's run.
     pub run: u64,
-    /// The command as it was typed.
     pub title: String,
-    /// The last lines.
     pub lines: VecDeque<String>,
     /// Number of lines that were dropped.
     pub forgotten: u64,
@@ -46,7 +38,6 @@ impl Output {
         Self { run, title, lines: VecDeque::new(), forgotten: 0, ended: None, scrolled: 0 }
     }
 
-    /// Adds a message from the command.
     pub fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Line(line) => {

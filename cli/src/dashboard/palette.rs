@@ -1,6 +1,5 @@
 //! The command typed after `:`, and its completions.
 
-/// A possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// The text to type, without the program's name: `presence show`, `--from`, `runner-1`.
@@ -9,11 +8,9 @@ pub struct Completion {
     pub about: String,
 }
 
-/// A line that is being typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Palette {
     pub line: String,
-    /// The index of the picked suggestion.
     pub picked: usize,
     /// The words that can follow `head`, a part of the line.
     offer: Offer,
@@ -35,7 +32,6 @@ impl Palette {
         Self { line: line.to_owned(), ..Self::default() }
     }
 
-    /// Adds a character to the end.
     pub fn push(&mut self, character: char) {
         if !character.is_control() && self.line.chars().count() < LIMIT {
             self.line.push(character);
@@ -43,7 +39,6 @@ impl Palette {
         }
     }
 
-    /// Removes the last character.
     pub fn pop(&mut self) {
         self.picked = 0;
         self.line.pop();
@@ -72,13 +67,11 @@ impl Palette {
         begin.chain(within).filter(|command| command.path != line.trim_end()).collect()
     }
 
-    /// Picks the next suggestion, or the one before.
     pub fn pick(&mut self, all: &[Completion], back: bool) {
         let count = self.suggestions(all).len().max(1);
         self.picked = if back { self.picked + count - 1 } else { self.picked + 1 } % count;
     }
 
-    /// Completes the line with the picked suggestion.
     pub fn complete(&mut self, all: &[Completion]) {
         let Some(taken) = self.suggestions(all).get(self.picked).copied() else { return };
         let head = self.head();

@@ -2,7 +2,7 @@
 
 use super::news::News;
 use crate::error::{CliError, Exit};
-use cowboy_devnet::api::types::TimeText;
+use cowboy_devnet::types::TimeText;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -27,7 +27,6 @@ struct Read {
     news: News,
 }
 
-/// Writes news to a file.
 #[derive(Debug)]
 pub struct Recorder {
     file: BufWriter<File>,

@@ -16,7 +16,6 @@ impl Cursor {
         self.at.min(rows.saturating_sub(1))
     }
 
-    /// Moves it to a row.
     pub fn go(&mut self, row: usize) {
         self.at = row;
     }
@@ -81,7 +80,6 @@ impl<K: Clone + PartialEq> Pick<K> {
         at.map_or(self.cursor, |at| Cursor { at })
     }
 
-    /// The key of the row under the cursor.
     pub fn chosen(&self, rows: &[K]) -> Option<K> {
         rows.get(self.cursor(rows).of(rows.len())).cloned()
     }
@@ -116,29 +114,23 @@ impl<K: Clone + PartialEq> Pick<K> {
 /// The opened thing: its data, and the first visible line of its page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail<K, V> {
-    /// Its identity.
     pub key: K,
-    /// The devnet's answer.
     pub known: Option<V>,
     /// The reason why the devnet refused to answer.
     pub refused: Option<String>,
-    /// The first visible line.
     pub first: Cursor,
 }
 
 impl<K, V> Detail<K, V> {
-    /// Without an answer yet.
     pub fn new(key: K) -> Self {
         Self { key, known: None, refused: None, first: Cursor::default() }
     }
 
-    /// Takes in the devnet's answer.
     pub fn hear(&mut self, known: V) {
         self.known = Some(known);
         self.refused = None;
     }
 
-    /// Takes in the reason for a refusal.
     pub fn refuse(&mut self, reason: &str) {
         self.refused = Some(reason.to_owned());
     }

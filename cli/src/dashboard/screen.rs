@@ -1,6 +1,6 @@
 //! The terminal: taken over, restored in any case, and its keys.
 
-use super::{state::Event, view::SMALLEST};
+use super::state::{Event, SMALLEST};
 use crate::error::{CliError, Exit};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::{
@@ -27,7 +27,6 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// Maximum number of keys in the queue.
 const QUEUE: usize = 256;
 
 /// How often the thread that reads keys checks whether the receiver still exists.
@@ -36,10 +35,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Maximum bytes for the clipboard; terminals accept little more.
 const CLIPBOARD: usize = 64 << 10;
 
-/// Whether the terminal is taken over.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether some thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// The terminal. Dropping it restores the terminal.

@@ -33,13 +33,11 @@ const FRAME: Duration = Duration::from_millis(50);
 /// How often ages in the picture are updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Time for the system to stop the process.
 const STOPPING: Duration = Duration::from_millis(300);
 
 /// Maximum number of news items to process before the next check for keys.
 const BATCH: usize = 64;
 
-/// The source of news.
 #[derive(Debug)]
 pub enum Origin {
     /// A devnet, whose `node` answers requests.
@@ -50,14 +48,11 @@ pub enum Origin {
     Recording(PathBuf),
 }
 
-/// The dashboard's options.
 #[derive(Debug)]
 pub struct Options {
     pub origin: Origin,
-    /// The file to record news in.
     pub record: Option<PathBuf>,
     pub theme: Theme,
-    /// Commands that the palette completes.
     pub commands: Vec<Completion>,
 }
 
@@ -224,10 +219,8 @@ async fn show(options: Options) -> Result<(), CliError> {
     }
 }
 
-/// How up to date the picture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Picture {
-    /// It shows the state.
     Fresh,
     /// It is outdated, and is drawn with the next frame.
     Stale,
@@ -235,22 +228,18 @@ enum Picture {
     Urgent,
 }
 
-/// A message from a command, with the number of its run.
 type Said = (u64, Heard);
 
-/// The resources that effects act on.
 struct Session {
     state: State,
     surroundings: Surroundings,
     running: Option<Running>,
     /// Messages from running commands, with the numbers of their runs.
     heard: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
-    /// Completions for the palette's line.
     offered: (mpsc::Sender<Offer>, mpsc::Receiver<Offer>),
 }
 
 impl Session {
-    /// Starts a command, stops the running one, or requests completions.
     fn run(&mut self, effect: Effect) {
         match effect {
             Effect::Run { run, args } => {

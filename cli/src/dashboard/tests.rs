@@ -6,11 +6,12 @@ use super::{
     output::{EndedCommand, Heard},
     palette::{Completion, Offer},
     recording,
-    state::{Effect, Event, HELD, Link, Mode, State},
+    shared::Link,
+    state::{Effect, Event, HELD, Mode, State},
     update::update,
     view,
 };
-use cowboy_devnet::api::types::BlockNotice;
+use cowboy_devnet::types::BlockNotice;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, layout::Size};

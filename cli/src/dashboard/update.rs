@@ -4,7 +4,8 @@ use super::{
     news::{Answer, News},
     output::Output,
     palette::{Palette, words},
-    state::{Effect, Event, Frozen, HELD, Link, Mode, State},
+    shared::Link,
+    state::{Effect, Event, Frozen, HELD, Mode, State},
     view,
 };
 use crossterm::event::{
@@ -13,14 +14,12 @@ use crossterm::event::{
 use jiff::Timestamp;
 use ratatui::layout::Position;
 
-/// Number of lines that a turn of the wheel moves.
 const WHEEL: usize = 3;
 
 /// Maximum number of answered questions to remember; then those that are no longer wanted are
 /// forgotten.
 const ANSWERED: usize = 1_024;
 
-/// Applies an event that happens at `now`.
 pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
     state.now = now;
     match event {
@@ -273,7 +272,6 @@ fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     unknown.map(|(head, words)| Effect::Complete { head, words }).into_iter().collect()
 }
 
-/// Runs the palette's line, if it is a command.
 fn run(state: &mut State) -> Vec<Effect> {
     let Mode::Palette(palette, complaint) = &mut state.mode else { return Vec::new() };
     let mut args = match words(&palette.line) {

@@ -1,15 +1,14 @@
 //! The place of an error in a text: its line, and carets under the fault.
 
+use cowboy_host::located::FilePlace;
 use ratatui::text::Span;
 use std::{fmt, ops::Range};
 
 /// Maximum columns to show of a line; of a longer one, those around the fault.
 const SHOWN: usize = 96;
 
-/// Replaces what was left out.
 const ELLIPSIS: &str = "…";
 
-/// A line of a text, and its faulty part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     /// The line's number, from 1; absent for an argument of the command line.
@@ -33,14 +32,9 @@ impl Excerpt {
         }
     }
 
-    /// The word in a file's line that begins in this column, from 1, or the first after it. `None`
-    /// if the file has no such line.
-    pub fn of_line(text: &str, number: usize, column: usize) -> Option<Self> {
-        Some(Self::of_text_line(number, text.lines().nth(number.checked_sub(1)?)?, column))
-    }
-
-    /// As [`Self::of_line`], for a single line.
-    pub fn of_text_line(number: usize, line: &str, column: usize) -> Self {
+    /// The word in a file's line that begins at this place, or the first after it.
+    pub fn of_place(place: &FilePlace) -> Self {
+        let FilePlace { line: number, column, text: line } = place;
         let rest =
             line.char_indices().nth(column.saturating_sub(1)).map_or("", |(at, _)| &line[at..]);
         let start = line.len() - rest.trim_start().len();
@@ -52,7 +46,7 @@ impl Excerpt {
         };
         let word = rest.char_indices().find_map(is_end).filter(|length| *length > 0);
         let end = word.map_or(line.trim_end().len().max(start), |length| start + length);
-        Self { number: Some(number), line: line.to_owned(), fault: start..end }
+        Self { number: Some(*number), line: line.clone(), fault: start..end }
     }
 
     /// Moves the carets under `word`, if the line contains it.
@@ -161,14 +155,12 @@ mod tests {
         check(Excerpt::of_argument("é(", 3..9), "  é(\n    ^");
         check(Excerpt::of_argument("", 0..0), "  \n  ^".trim_start_matches('x'));
         let file = "jobs:\n  a:\n    stepz: [1]\n";
-        let at = Excerpt::of_line(file, 3, 5).unwrap();
+        let at = Excerpt::of_place(&FilePlace::of_byte(file, 16));
         check(at.clone(), "  3 |     stepz: [1]\n    |     ^^^^^");
         assert_eq!(at.place(), Some((3, 5)));
         check(at.under("1"), "  3 |     stepz: [1]\n    |             ^");
-        assert_eq!(Excerpt::of_line(file, 9, 1), None);
-        assert_eq!(Excerpt::of_line(file, 0, 1), None);
-        let beyond = Excerpt::of_line(file, 1, 90).unwrap();
-        check(beyond, "  1 | jobs:\n    |      ^");
+        let beyond = FilePlace { line: 1, column: 90, text: "jobs:".to_owned() };
+        check(Excerpt::of_place(&beyond), "  1 | jobs:\n    |      ^");
         let tabs = Excerpt::of_argument("\ta", 1..2);
         check(tabs, "   a\n   ^");
     }

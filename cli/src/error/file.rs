@@ -2,6 +2,8 @@
 //! contents. The latter show the line.
 
 use super::{CliError, Excerpt, Exit, nearest};
+use cowboy_devnet::topology::TopologyError;
+use cowboy_host::located::{FilePlace, Located};
 use std::{io, path::Path};
 
 impl CliError {
@@ -38,52 +40,52 @@ impl CliError {
     /// A YAML text with invalid contents. `problem` may contain the place as YAML errors do, or the
     /// faulty thing in backticks.
     pub fn yaml(exit: Exit, file: &str, text: &str, problem: &str) -> Self {
-        let (problem, place) = without_place(problem);
-        let word = problem.split('`').nth(1).unwrap_or_default();
-        let excerpt = match place {
-            Some((line, column)) => Excerpt::of_line(text, line, column).map(|e| e.under(word)),
-            None => entry(text, word).and_then(|line| Excerpt::of_line(text, line, 1)),
-        };
-        let excerpt = excerpt.map(|excerpt| excerpt.under(word));
+        let mut located = Located::named(problem, text);
+        let word = quoted(&located.message);
+        located.place = located.place.or_else(|| entry(text, word));
+        let excerpt = excerpt(&located);
         let at = excerpt.as_ref().and_then(Excerpt::place);
         let at = at.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-        let error = Self::new(exit, format!("{file}{at}: {problem}")).excerpt(excerpt);
-        match meant(&problem) {
-            Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-            None => error,
-        }
+        Self::new(exit, format!("{file}{at}: {}", located.message))
+            .excerpt(excerpt)
+            .corrected(&located.message)
+    }
+
+    /// Adds the expected name that an unknown one is probably a typo of.
+    fn corrected(self, problem: &str) -> Self {
+        self.meant(problem.split_once(", expected ").and_then(|(before, expected)| {
+            let (_, typed) = before.split_once("unknown ")?;
+            nearest(quoted(typed), expected.split('`').skip(1).step_by(2))
+        }))
     }
 }
 
-/// The expected name that an unknown one is probably a typo of.
-pub fn meant(problem: &str) -> Option<&str> {
-    let (before, expected) = problem.split_once(", expected ")?;
-    let (_, typed) = before.split_once("unknown ")?;
-    let typed = typed.split('`').nth(1)?;
-    nearest(typed, expected.split('`').skip(1).step_by(2))
+impl From<TopologyError> for CliError {
+    fn from(error: TopologyError) -> Self {
+        Self::new(Exit::Usage, error.to_string())
+            .excerpt(excerpt(&error.located))
+            .corrected(&error.located.message)
+            .hint("every field with its default: cowboyctl devnet init -")
+    }
 }
 
-/// A YAML error without its place, and the place.
-fn without_place(problem: &str) -> (String, Option<(usize, usize)>) {
-    let found = problem.rsplit_once(" at line ").and_then(|(before, rest)| {
-        let (line, rest) = rest.split_once(" column ")?;
-        let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
-        let (column, after) = rest.split_at(digits);
-        Some((format!("{before}{after}"), (line.parse().ok()?, column.parse().ok()?)))
-    });
-    match found {
-        Some((problem, place)) => (problem, Some(place)),
-        None => (problem.to_owned(), None),
-    }
+/// The line with the error; the carets are under what the message quotes, if the line has it.
+fn excerpt(located: &Located) -> Option<Excerpt> {
+    let place = located.place.as_ref()?;
+    Some(Excerpt::of_place(place).under(quoted(&located.message)))
+}
+
+fn quoted(problem: &str) -> &str {
+    problem.split('`').nth(1).unwrap_or_default()
 }
 
 /// The line on which an entry with this name begins: as a key, or with its `id` or `name`.
-fn entry(text: &str, name: &str) -> Option<usize> {
+fn entry(text: &str, name: &str) -> Option<FilePlace> {
     let is_name = |value: &str| {
         let value = value.trim().trim_matches(['"', '\'']);
         !name.is_empty() && value == name
     };
-    let line = text.lines().position(|line| {
+    let entry = |line: &str| {
         let fields = line.trim().trim_start_matches("- ").trim_matches(['{', '}', ' ']);
         fields.split(',').any(|field| match field.split_once(':') {
             Some((key, value)) => {
@@ -91,8 +93,9 @@ fn entry(text: &str, name: &str) -> Option<usize> {
             }
             None => false,
         })
-    })?;
-    Some(line + 1)
+    };
+    let (line, text) = (1..).zip(text.lines()).find(|(_, line)| entry(line))?;
+    Some(FilePlace { line, column: 1, text: text.to_owned() })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | CBOR (RFC 8949) of a map, a list or a text | the same as JSON, byte strings as 0x-hex |
 //! | anything else | 0x-hex |
 
-use cowboy_devnet::api::types::{Bytes, Text};
+use cowboy_devnet::types::{Bytes, Text};
 use serde_json::{Map, Number, Value};
 
 /// The maximum nesting of lists and maps.

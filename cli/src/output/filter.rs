@@ -5,9 +5,9 @@
 //! stop a program that takes too much memory or prints nothing for too long; the program itself
 //! limits the depth of its recursion, to half of [`STACK_BYTES`].
 
-use super::{jq, template, theme::bytes as size};
+use super::theme::bytes as size;
 use crate::error::{CliError, Exit};
-use cowboy_devnet::duration::Plain;
+use cowboy_host::duration::Plain;
 use std::{
     fs,
     sync::{
@@ -28,7 +28,6 @@ const QUEUE: usize = 64;
 /// The time for a document before ctrl-c is watched for. Most take far less.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The limits of a program for each document.
 #[derive(Debug, Clone, Copy)]
 struct FilterLimits {
     /// Maximum time without output.
@@ -37,7 +36,6 @@ struct FilterLimits {
     memory: u64,
 }
 
-/// The hint about a program that was stopped.
 pub(super) const ENDLESS: &str = "does it end? docs/output.md lists programs that cannot be ended";
 
 /// Documents have 64 MB at most, and most filters take milliseconds.
@@ -48,7 +46,6 @@ const LIMITS: FilterLimits =
 /// whether the receiver still exists.
 pub type Program = Box<dyn FnMut(&str, &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), CliError>>;
 
-/// A program that rewrites documents.
 #[derive(Debug)]
 pub struct Filter {
     documents: SyncSender<String>,
@@ -68,16 +65,11 @@ enum Piece {
 }
 
 impl Filter {
-    /// A jq program.
-    pub fn jq(source: &str) -> Result<Self, CliError> {
-        Self::of(source, jq::program)
-    }
-
-    pub fn template(source: &str) -> Result<Self, CliError> {
-        Self::of(source, template::program)
-    }
-
-    fn of(source: &str, program: fn(&str) -> Result<Program, CliError>) -> Result<Self, CliError> {
+    /// Starts the thread of a program; the function compiles it.
+    pub(super) fn of(
+        source: &str,
+        program: fn(&str) -> Result<Program, CliError>,
+    ) -> Result<Self, CliError> {
         let source = source.to_owned();
         let (documents, documents_in) = sync_channel::<String>(1);
         let (pieces_out, pieces) = sync_channel(QUEUE);
@@ -119,7 +111,6 @@ impl Filter {
         })
     }
 
-    /// Prints what the program makes of a document.
     pub fn apply(
         &self,
         document: String,
@@ -209,7 +200,6 @@ fn memory() -> Option<u64> {
     Some(kib * 1_024)
 }
 
-/// The error for a thread that is gone.
 fn ended() -> CliError {
     CliError::failed("the filter ended without a result")
 }

@@ -18,7 +18,6 @@ thread_local! {
 /// The minimum columns of an id: `0x12ab34…cdef`.
 pub const LEAST_ID: usize = 13;
 
-/// Replaces what was left out.
 const ELLIPSIS: char = '…';
 
 /// The number of digits at an id's end that are kept; few, because beginnings differ more often
@@ -38,7 +37,6 @@ pub fn within<T>(columns: Option<usize>, draw: impl FnOnce() -> T) -> T {
     draw()
 }
 
-/// The number of columns, if it is known.
 pub fn room() -> Option<usize> {
     COLUMNS.get()
 }
@@ -86,7 +84,6 @@ pub fn cut(line: &str, columns: usize) -> String {
     middle(&line, columns, end)
 }
 
-/// A styled text whose lines are cut to `columns` columns.
 pub fn cut_lines(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| cut_styled(line, columns)).collect::<Vec<_>>().join("\n")
 }

@@ -23,7 +23,6 @@ use std::{
 const MAX_PARAMETERS: usize = 64;
 
 const ESCAPE: char = '\u{1b}';
-/// Resets to the terminal's own colours.
 const RESET: &str = "\u{1b}[0m";
 
 /// Prints jobs' output to stdout, in pieces: cleaned if stdout is a terminal.
@@ -38,7 +37,6 @@ impl Foreign {
         Self((!all && stdout.is_terminal()).then(|| Cleaner::new(colours())))
     }
 
-    /// Prints a piece.
     pub fn print(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         match &mut self.0 {
             None => raw(bytes),
@@ -56,12 +54,10 @@ impl Drop for Foreign {
     }
 }
 
-/// The part of a sequence that has arrived.
 #[derive(Debug)]
 enum SequenceState {
     Text,
     Return,
-    /// `ESC`.
     Escape,
     /// `ESC` and characters that precede a letter.
     Short,
@@ -80,7 +76,6 @@ struct Cleaner {
     state: SequenceState,
     /// The first bytes of an incomplete character.
     partial: Vec<u8>,
-    /// Whether a colour is set.
     coloured: bool,
 }
 
@@ -89,7 +84,6 @@ impl Cleaner {
         Self { colours, state: SequenceState::Text, partial: Vec::new(), coloured: false }
     }
 
-    /// The text to show for the next piece.
     fn clean(&mut self, bytes: &[u8]) -> String {
         let mut pending = mem::take(&mut self.partial);
         pending.extend_from_slice(bytes);
@@ -108,7 +102,6 @@ impl Cleaner {
         shown
     }
 
-    /// The text to show when no more follows.
     fn end(&mut self) -> String {
         let mut shown = String::new();
         if !mem::take(&mut self.partial).is_empty() {

@@ -8,24 +8,20 @@
 //! further indentation at least halves the number of remaining tasks, so ten thousand tasks have
 //! thirteen of those at most.
 
-use cowboy_devnet::api::types::SpeculativeTask;
+use cowboy_devnet::types::SpeculativeTask;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many times a last child is indented more than its parent.
 const MAX_LEVEL: usize = 6;
 
-/// The tasks, and the parent that each is drawn under.
 pub struct Forest {
     /// Positions of each task's dependencies, and whether only the order matters.
     pub parents: Vec<Vec<(usize, bool)>>,
-    /// The parent that each task is drawn under.
     pub under: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
 }
 
-/// The line of a task.
 pub struct TreeLine {
-    /// The task's position.
     pub task: usize,
     /// The text before its name.
     pub lead: String,
@@ -33,7 +29,6 @@ pub struct TreeLine {
     pub below: String,
 }
 
-/// The branch that connects a task with the lines above.
 #[derive(Clone, Copy)]
 enum Mark {
     Root,
@@ -58,7 +53,6 @@ pub fn parents(tasks: &[SpeculativeTask]) -> Vec<Vec<(usize, bool)>> {
 }
 
 impl Forest {
-    /// Builds the forest of these tasks.
     pub fn of(tasks: &[SpeculativeTask]) -> Self {
         let parents = parents(tasks);
         let mut missing: Vec<usize> = parents.iter().map(Vec::len).collect();
@@ -106,7 +100,6 @@ impl Forest {
         Self { parents, under, children }
     }
 
-    /// The lines in drawing order.
     pub fn lines(&self) -> Vec<TreeLine> {
         let roots = (0..self.under.len()).rev().filter(|at| self.under[*at].is_none());
         let mut left: Vec<_> = roots.map(|at| (at, Mark::Root, String::new(), 0)).collect();

@@ -5,7 +5,7 @@
 //! without an error. Every step of a filter requests the table of its functions, so the depth of
 //! the stack is checked there ([`Data`]).
 
-use super::filter::{ENDLESS, Program, STACK_BYTES};
+use super::filter::{ENDLESS, Filter, Program, STACK_BYTES};
 use crate::error::{CliError, Excerpt, Exit, nearest};
 use jaq_core::{
     Compiler, Ctx, DataT, Lut, Vars, compile,
@@ -34,7 +34,6 @@ impl DataT for Bounded {
     type Data<'a> = Data<'a>;
 }
 
-/// The data that each step of a filter receives.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     lut: &'a Lut<Bounded>,
@@ -58,7 +57,6 @@ impl<'a> HasLut<'a, Bounded> for Data<'a> {
 /// The maximum nesting of a printed value, because printing is recursive.
 const LEVELS: usize = 10_000;
 
-/// Whether a value is nested too deeply to be printed.
 fn is_too_deep(value: &Val) -> bool {
     let mut left = vec![(value, 0)];
     while let Some((value, level)) = left.pop() {
@@ -77,14 +75,19 @@ fn is_too_deep(value: &Val) -> bool {
     false
 }
 
-/// The stack's current address.
 fn stack() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(&here).addr()
 }
 
+impl Filter {
+    pub fn jq(source: &str) -> Result<Self, CliError> {
+        Self::of(source, program)
+    }
+}
+
 /// Compiles a filter; an error shows the faulty place.
-pub fn program(source: &str) -> Result<Program, CliError> {
+fn program(source: &str) -> Result<Program, CliError> {
     let filter = compile(source)?;
     Ok(Box::new(move |document, print| {
         let run = || run(&filter, document, print);
@@ -95,7 +98,6 @@ pub fn program(source: &str) -> Result<Program, CliError> {
     }))
 }
 
-/// Passes on the outputs of a filter for a document.
 fn run(
     filter: &jaq_core::Filter<Bounded>,
     document: &str,
@@ -172,12 +174,10 @@ fn compile(source: &str) -> Result<jaq_core::Filter<Bounded>, CliError> {
     })
 }
 
-/// The first of several errors, described.
 fn first<T, R>(errors: Vec<T>, describe: impl FnOnce(T) -> R) -> Option<R> {
     errors.into_iter().next().map(describe)
 }
 
-/// Every function's name.
 fn names() -> Vec<String> {
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let funs = jaq_core::funs::<Bounded>().chain(jaq_std::funs()).chain(jaq_json::funs());

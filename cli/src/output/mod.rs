@@ -5,6 +5,7 @@
 //! serde the form for programs. Text for people fits their terminal ([`within`]); output for
 //! programs may pass a [`Filter`]. Jobs' output is [`Foreign`].
 
+mod data;
 mod decoded;
 mod filter;
 mod fit;
@@ -20,6 +21,7 @@ mod theme;
 pub mod timer;
 mod ui;
 
+pub use data::{data, known};
 pub use decoded::{cbor, decoded};
 pub use filter::Filter;
 pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
@@ -28,7 +30,7 @@ pub use progress::Progress;
 pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
 pub use theme::{
     AWAITED, BUSY, DONE, EIGHTHS, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
-    seconds_since, time, wei,
+    named, seconds_since, time, wei,
 };
 pub use ui::{COLUMNS, Ui, captured, error, raw, warn};
 

@@ -1,19 +1,17 @@
 //! Words for pipelines and their tasks, for commands and the dashboard.
 
 use super::millis;
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     PipelineStatus, PipelineSummary, SpeculativeTask, TaskParent, TaskTimes,
 };
 use std::collections::BTreeMap;
 
-/// The number of a pipeline's tasks, by status.
 pub fn counted(summary: &PipelineSummary) -> String {
     let PipelineSummary { confirmed, tasks, undone, .. } = summary;
     let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
     format!("{confirmed} of {tasks} confirmed{undone}")
 }
 
-/// A pipeline's status and duration.
 pub fn standing(summary: &PipelineSummary) -> String {
     let (counted, elapsed) = (counted(summary), millis(summary.elapsed_ms));
     match summary.status {
@@ -29,7 +27,6 @@ pub fn standing(summary: &PipelineSummary) -> String {
     }
 }
 
-/// The names of a task's parents.
 pub fn parents(parents: &[TaskParent]) -> Vec<String> {
     let name = |parent: &TaskParent| match parent.order_only {
         true => format!("{} (order only)", parent.task),

@@ -1,7 +1,7 @@
 //! Progress of a wait: a changing line on a terminal, and occasional lines elsewhere, so that a CI
 //! log shows how far a wait is.
 
-use cowboy_devnet::duration::Plain;
+use cowboy_host::duration::Plain;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,7 +18,6 @@ use tokio::{
 pub struct Pace {
     /// The time from the beginning of the wait to the first line.
     pub first: Duration,
-    /// The interval between lines.
     pub every: Duration,
 }
 
@@ -35,13 +34,10 @@ impl Pace {
 /// A running wait, whose display ends when this is dropped.
 #[derive(Debug)]
 pub enum Progress {
-    /// A line on a terminal.
     Shown(ProgressBar),
-    /// Lines in a log.
     Told {
         /// The text of the next line.
         text: Arc<Mutex<String>>,
-        /// The task that prints the lines.
         task: AbortHandle,
     },
     Silent,
@@ -74,7 +70,6 @@ impl Progress {
         Self::Told { text, task: task.abort_handle() }
     }
 
-    /// Changes the text about what is awaited.
     pub fn show(&self, now: String) {
         match self {
             Self::Shown(bar) => bar.set_message(now),

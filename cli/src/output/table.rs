@@ -13,10 +13,8 @@ const LEAST_VALUE: usize = 20;
 /// form of [`super::short`].
 const LEAST_CELL_ID: usize = LEAST_ID + 4;
 
-/// The minimum number of columns that a table keeps, even on a narrow terminal.
 const KEPT: usize = 2;
 
-/// Spaces between two columns of a table.
 const GAP: usize = 2;
 
 /// One of many values of a kind.

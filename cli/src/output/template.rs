@@ -1,7 +1,7 @@
 //! `--template`: minijinja over a document's fields. `this` is the document as a whole, for lists.
 //! An unknown name is an error, and nothing is escaped.
 
-use super::filter::Program;
+use super::filter::{Filter, Program};
 use crate::error::{CliError, Excerpt, Exit, nearest};
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value, value::ValueKind,
@@ -15,8 +15,14 @@ const THIS: &str = "this";
 /// The template's name in the library's own messages, which print it in brackets.
 const NAME: &str = "template";
 
+impl Filter {
+    pub fn template(source: &str) -> Result<Self, CliError> {
+        Self::of(source, program)
+    }
+}
+
 /// Compiles a template; an error shows the faulty place.
-pub fn program(source: &str) -> Result<Program, CliError> {
+fn program(source: &str) -> Result<Program, CliError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -72,7 +78,6 @@ fn names(this: Value) -> Vec<(String, Value)> {
     names
 }
 
-/// The part of the template that caused an error.
 fn word_at<'a>(source: &'a str, error: &Error) -> Option<&'a str> {
     source.get(error.range()?).map(|part| part.rsplit('.').next().unwrap_or(part))
 }

@@ -1,25 +1,18 @@
 //! The format of quantities for people, and the colours of text.
 
 use anstyle::{AnsiColor, Style};
-use cowboy_devnet::duration::Plain;
 use cowboy_engine::primitives::{CBY, InCby, Wei};
+use cowboy_host::duration::Plain;
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// The label of an error.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// The label of a warning.
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// A heading, or a command that is about to run.
 pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
-/// Something that has succeeded.
 pub const DONE: Style = AnsiColor::Green.on_default();
 pub const FAILED: Style = AnsiColor::Red.on_default();
-/// Something that was rolled back.
 pub const UNDONE: Style = AnsiColor::Yellow.on_default();
-/// Something that is in progress.
 pub const BUSY: Style = AnsiColor::Cyan.on_default();
-/// Something that waits for others.
 pub const AWAITED: Style = AnsiColor::Blue.on_default();
 /// Text that only guides the eye, or something that has not begun.
 pub const FAINT: Style = Style::new().dimmed();
@@ -74,10 +67,17 @@ pub fn time(at: Timestamp) -> String {
     format!("{at:.0}")
 }
 
-/// The time since `then`.
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
     let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
     millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A name with its address, or the address alone.
+pub fn named(name: Option<&str>, address: &impl ToString) -> String {
+    match name {
+        Some(name) => format!("{name} ({})", address.to_string()),
+        None => address.to_string(),
+    }
 }
 
 #[cfg(test)]

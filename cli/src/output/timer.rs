@@ -1,14 +1,12 @@
 //! Words for timers, for commands and the dashboard.
 
-use cowboy_devnet::api::types::{DeferralReason, DueFate, TimerStatus, TimerTier};
+use cowboy_devnet::types::{DeferralReason, DueFate, TimerStatus, TimerTier};
 use cowboy_engine::timer::Policy;
 
-/// Whether a timer with this status has ended.
 pub fn has_ended(status: TimerStatus) -> bool {
     !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
 }
 
-/// The part of the queue that a timer waits in.
 pub fn tier(tier: TimerTier) -> &'static str {
     match tier {
         TimerTier::Ring => "block ring",
@@ -18,7 +16,6 @@ pub fn tier(tier: TimerTier) -> &'static str {
     }
 }
 
-/// The reason why a timer did not fire.
 pub fn why(reason: DeferralReason) -> &'static str {
     match reason {
         DeferralReason::PricedOut => "priced out",
@@ -29,7 +26,6 @@ pub fn why(reason: DeferralReason) -> &'static str {
     }
 }
 
-/// The fate of a due timer in the next block.
 pub fn next(fate: DueFate) -> &'static str {
     match fate {
         DueFate::Fires => "fires",

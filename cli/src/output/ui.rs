@@ -17,7 +17,6 @@ use std::{
 };
 
 thread_local! {
-    /// Receives the output for stdout while it is captured.
     static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
@@ -62,17 +61,14 @@ impl Ui {
         Self { filter: Some(Box::leak(Box::new(filter))), ..Self::new(format, false, false) }
     }
 
-    /// Whether people read the data, as opposed to programs.
     pub fn is_for_people(self) -> bool {
         self.format == Format::Table && !self.quiet
     }
 
-    /// The format of data.
     pub const fn format(self) -> Format {
         self.format
     }
 
-    /// Prints a single value.
     pub fn document(self, value: &impl Document) -> Result<(), CliError> {
         if self.quiet {
             // An empty id prints no line.
@@ -200,7 +196,6 @@ impl Ui {
         self.name_left_out()
     }
 
-    /// Prints a note on stderr.
     pub fn note(self, text: &str) {
         if !self.quiet && !is_captured() {
             say(text);
@@ -232,7 +227,6 @@ impl Ui {
         }
     }
 
-    /// Whether a filter rewrites every document.
     pub const fn is_filtered(self) -> bool {
         self.filter.is_some()
     }
@@ -248,7 +242,6 @@ impl Ui {
     }
 }
 
-/// Prints raw bytes.
 pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
     if capture(bytes) {
         return Ok(());
@@ -296,7 +289,6 @@ fn redrawn(text: &str, rows: usize) -> String {
     drawn + "\x1b[J"
 }
 
-/// Rows of the terminal on stdout.
 fn rows() -> usize {
     let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_row);
     if rows == 0 { 24 } else { rows.into() }
@@ -323,7 +315,6 @@ fn columns() -> usize {
     terminal().unwrap_or(COLUMNS)
 }
 
-/// Columns of the terminal on stdout, if there is one.
 fn terminal() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {

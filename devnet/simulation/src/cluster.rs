@@ -31,7 +31,6 @@ use cowboy_engine::{
 };
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-/// Polling interval when waiting for validators.
 const POLL: Duration = Duration::from_millis(5);
 
 /// The configuration of a simulation.
@@ -41,7 +40,6 @@ pub struct Setup {
     /// Number of validators beyond those of the genesis document: they follow the chain, and vote
     /// when they are added to the committee.
     pub followers: usize,
-    /// The link from each validator to every other.
     pub link: simulated::Link,
     /// Makes the view of the runners for a validator, by index.
     pub view: Box<dyn Fn(usize) -> Arc<dyn RunnerView> + Send>,
@@ -68,7 +66,6 @@ impl Setup {
     }
 }
 
-/// Sees every runner.
 struct Everybody;
 
 impl RunnerView for Everybody {
@@ -84,7 +81,6 @@ pub enum ClusterError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A validator's chain cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error("the simulated network refuses: {0}")]
@@ -139,7 +135,6 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The simulation's runtime.
     pub const fn context(&self) -> &Context {
         &self.context
     }
@@ -148,7 +143,6 @@ impl Cluster {
         &self.genesis
     }
 
-    /// Lets `from` send to `to` again.
     pub async fn link(&self, from: usize, to: usize) -> Result<(), ClusterError> {
         if from == to {
             return Ok(());
@@ -167,7 +161,6 @@ impl Cluster {
         Ok(self.oracle.add_link(self.peer(from), self.peer(to), link).await?)
     }
 
-    /// Drops all messages from `from` to `to` from now on.
     pub async fn cut(&self, from: usize, to: usize) -> Result<(), ClusterError> {
         Ok(self.oracle.remove_link(self.peer(from), self.peer(to)).await?)
     }
@@ -181,7 +174,6 @@ impl Cluster {
         self.validators[index].key.public_key()
     }
 
-    /// Starts a validator with its stored data.
     pub fn start(&mut self, index: usize) -> Result<(), ClusterError> {
         let slot = &mut self.validators[index];
         let config = ValidatorConfig {
@@ -200,7 +192,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts every validator.
     pub fn start_all(&mut self) -> Result<(), ClusterError> {
         (0..self.validators.len()).try_for_each(|index| self.start(index))
     }
@@ -219,7 +210,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// A running validator.
     pub fn validator(&self, index: usize) -> Option<&ValidatorHandle> {
         self.validators[index].running.as_ref()
     }
@@ -229,7 +219,6 @@ impl Cluster {
         &self.validators[index].store
     }
 
-    /// The running validators.
     pub fn running(&self) -> impl Iterator<Item = &ValidatorHandle> {
         self.validators.iter().filter_map(|slot| slot.running.as_ref())
     }
@@ -254,7 +243,6 @@ impl Cluster {
         true
     }
 
-    /// Lets the simulation run for `time` on its own clock.
     pub async fn pass(&self, time: Duration) {
         self.context.sleep(time).await;
     }
@@ -332,7 +320,6 @@ fn log(store: &ValidatorStore) -> Result<Vec<Hash>, StorageError> {
     Ok(log)
 }
 
-/// A validator's end of the simulated network.
 struct Simulated {
     oracle: simulated::Oracle<PublicKey, Context>,
     me: PublicKey,

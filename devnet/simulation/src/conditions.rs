@@ -10,15 +10,12 @@ use std::{fmt, time::Duration};
 /// An active fault with its subject already drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// The node is stopped.
     Kill(Node),
     /// The node receives and sends nothing.
     Pause(Node),
-    /// Nothing passes between the groups.
     Partition(Groups),
-    /// Messages take longer.
+    /// The additional latency, and its jitter.
     Latency(Place, Duration, Duration),
-    /// Messages are lost.
     Loss(Place, Share),
     /// A validator's votes differ from what it sees, for one runner or for all.
     Lie(Node, Lie, Option<Node>),
@@ -36,7 +33,7 @@ impl Condition {
         let partition = fault.partition.clone().map(Self::Partition);
         let latency = fault.latency.as_ref().map(|it| Self::Latency(it.on, it.delay, it.jitter));
         let loss = fault.loss.as_ref().map(|it| Self::Loss(it.on, it.percent));
-        let lie = fault.lie.as_ref().map(|it| Self::Lie(it.on, it.votes.0, it.of));
+        let lie = fault.lie.as_ref().map(|it| Self::Lie(it.on, it.votes, it.of));
         partition.or(latency).or(loss).or(lie)
     }
 
@@ -68,11 +65,9 @@ impl fmt::Display for Condition {
 /// The properties of a link under all conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Travel {
-    /// The latency of a message.
     pub latency: Duration,
     /// The random part, added to the latency or around it.
     pub jitter: Duration,
-    /// The share of messages that are lost.
     pub loss: Share,
 }
 
@@ -104,7 +99,7 @@ impl Travel {
     }
 }
 
-/// Whether a node is down.
+/// Whether a kill of the node is in force.
 pub fn is_down(conditions: &[Condition], node: Node) -> bool {
     conditions.contains(&Condition::Kill(node))
 }

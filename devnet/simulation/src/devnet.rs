@@ -7,7 +7,7 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_devnet::{
-    chain::ledger::ExecutedBlock,
+    chain::ledger::follow,
     consensus::presence::RunnerView,
     runner::{self, Pledges, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     sample::{key, validator_name},
@@ -32,10 +32,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::{
-    broadcast::{Receiver, error::RecvError},
-    mpsc,
-};
+use tokio::sync::mpsc;
 
 /// The block time of a simulated devnet, and the duration of a pretended job.
 pub const BLOCK_TIME: Duration = Duration::from_millis(250);
@@ -62,7 +59,6 @@ pub struct Plan {
     pub setup: Setup,
     /// The block time, and the duration of a pretended job.
     pub pace: Duration,
-    /// The standard link between a runner and a validator.
     pub runner_link: SimulatedLink,
     /// Makes the view behind a validator's votes from its index and its gateway.
     pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
@@ -92,7 +88,6 @@ pub struct Devnet {
     pub gateways: Arc<Mutex<BTreeMap<usize, Gateway>>>,
     /// The network between runners and validators.
     pub fabric: Fabric<Context>,
-    /// Its running runners, by index.
     pub runners: BTreeMap<usize, Runner>,
     context: Context,
     commitments: Option<PathBuf>,
@@ -165,7 +160,7 @@ impl Devnet {
         Ok(Self { cluster, gateways, fabric, runners, context, commitments: None, targets, pace })
     }
 
-    /// Starts a runner by index. Its jobs take one block time.
+    /// Its jobs take one block time.
     pub fn start_runner(&mut self, index: usize) {
         let worker = Pretended { clock: self.context.child("worker"), delay: self.pace };
         self.start_runner_with(index, worker);
@@ -215,12 +210,10 @@ impl Devnet {
         self.fabric.cut(&runner_key(runner).public_key(), &validator_key(validator));
     }
 
-    /// Sets the properties of the link between a runner and a validator.
     pub fn relink_runner(&self, runner: usize, validator: usize, link: SimulatedLink) {
         self.fabric.set_link(&runner_key(runner).public_key(), &validator_key(validator), link);
     }
 
-    /// Restores the link between a runner and a validator.
     pub fn restore_runner(&self, runner: usize, validator: usize) {
         self.fabric.restore(&runner_key(runner).public_key(), &validator_key(validator));
     }
@@ -257,7 +250,6 @@ impl Devnet {
         services.submit(transaction.sign(&sender)).ok().map(|_| nonce)
     }
 
-    /// Submits a job of `account-{from}` and returns its id.
     pub fn submit(&self, from: usize, spec: JobSpec) -> Option<Hash> {
         let spec = Arc::new(spec);
         let nonce = self.send(from, Payload::SubmitJob(spec.clone()))?;
@@ -265,12 +257,12 @@ impl Devnet {
     }
 }
 
-/// The key of a runner by index.
+/// The secp256k1 key of `runner-{index}`.
 pub fn runner_key(index: usize) -> SecretKey {
     key(&format!("runner-{index}"))
 }
 
-/// The runner-facing key of a validator by index.
+/// The runner-facing key of `validator-{index}`.
 pub fn validator_key(index: usize) -> PublicKey {
     key(&validator_name(index)).public_key()
 }
@@ -286,20 +278,8 @@ fn followed(
         Box::pin(async move {
             select! {
                 () = serving(context, services) => {},
-                () = follow(blocks, targets) => {},
+                () = follow(blocks, |block| targets.advance(&block.execution.state)) => {},
             }
         })
     })
-}
-
-/// Updates the targets until the validator ends.
-async fn follow(mut blocks: Receiver<Arc<ExecutedBlock>>, targets: Targets) {
-    loop {
-        match blocks.recv().await {
-            Ok(block) => targets.advance(&block.execution.state),
-            // The next block replaces the missed ones.
-            Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
-        }
-    }
 }

@@ -12,24 +12,14 @@ use std::collections::BTreeMap;
 /// The invariant that a block breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Two validators have different blocks or roots at one height.
     #[error("{validator} has {got} with root {root} at {height}, another {expected}")]
-    Fork {
-        validator: usize,
-        height: Height,
-        got: Hash,
-        root: Hash,
-        /// The block and root of the other validator.
-        expected: String,
-    },
+    Fork { validator: usize, height: Height, got: Hash, root: Hash, expected: String },
     /// Two validators have different receipts of a block (of transactions, timers or the lane), or
     /// different events.
     #[error("{validator} has other receipts or events of {height}")]
     Receipts { validator: usize, height: Height },
-    /// Two validators derive different P.
     #[error("{validator} derives another P({height})")]
     Presence { validator: usize, height: Height },
-    /// Too few liars have made a runner present that no honest validator saw.
     #[error(
         "P({height}) has runner-{runner}, which no honest validator saw: {liars} lied, and it \
          takes {enough}"
@@ -39,38 +29,19 @@ pub enum Violation {
         height: Height,
         /// Number of validators that lied about that block and can influence it.
         liars: u32,
-        /// Number of liars that it takes.
         enough: u32,
     },
-    /// Too few liars have made a runner absent that all honest validators of its subset saw.
     #[error(
         "P({height}) lacks runner-{runner}, which all honest validators of its subset saw: \
          {liars} of them lied, and it takes {enough}"
     )]
-    Hidden {
-        runner: usize,
-        height: Height,
-        /// Number of validators that lied about that block and can influence it.
-        liars: u32,
-        /// Number of liars that it takes.
-        enough: u32,
-    },
-    /// The total supply has changed.
+    Hidden { runner: usize, height: Height, liars: u32, enough: u32 },
     #[error("after {height} there are {got} wei, not {expected}")]
-    Supply {
-        height: Height,
-        /// The current supply.
-        got: Wei,
-        /// The supply at genesis.
-        expected: Wei,
-    },
-    /// A job has a second final result.
+    Supply { height: Height, got: Wei, expected: Wei },
     #[error("job {job} has a second result at {height}, the first was at {first}")]
     SecondResult { job: Hash, height: Height, first: Height },
-    /// An MRU record names a runner without a verified result.
     #[error("an MRU record for {runner} at {height} without a verified result of its own")]
     Mru { runner: Address, height: Height },
-    /// The state's MRU record is not the one of the last event.
     #[error(
         "the state's MRU runner of {submitter} is not the one that the events tell at {height}"
     )]
@@ -78,7 +49,6 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The name of the invariant.
     pub const fn invariant(&self) -> &'static str {
         match self {
             Self::Fork { .. } => "fork",
@@ -112,7 +82,6 @@ struct Seen {
 }
 
 impl Invariants {
-    /// Checks for a chain with this supply.
     pub const fn new(supply: Wei) -> Self {
         Self {
             supply,
@@ -128,12 +97,10 @@ impl Invariants {
         self.chain.last_key_value().map_or(Height::GENESIS, |(height, _)| *height)
     }
 
-    /// The root of the state after a block.
     pub fn root(&self, height: Height) -> Option<Hash> {
         self.chain.get(&height).map(|(_, root)| *root)
     }
 
-    /// Checks a block that a validator has executed.
     pub fn check(&mut self, validator: usize, executed: &ExecutedBlock) -> Result<(), Violation> {
         let height = executed.block.header.height;
         let mine = (executed.hash, executed.root);

@@ -4,11 +4,12 @@ use commonware_utils::sync::Mutex;
 use cowboy_devnet::{consensus::presence::RunnerView, validator::gateway::Gateway};
 use cowboy_engine::{
     chain::State,
+    names,
     presence::{Bitmap, CAPACITY},
     primitives::{Hash, Height, keccak256},
     registry::Order,
 };
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr};
 
 /// The votes of a dishonest validator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,44 +33,23 @@ pub enum Lie {
 /// The age of a stale bitmap, in blocks.
 pub const STALE: u64 = 4;
 
-impl Lie {
-    pub const ALL: [Self; 8] = [
-        Self::Ones,
-        Self::Zeros,
-        Self::Random,
-        Self::Stale,
-        Self::Empty,
-        Self::Shorter,
-        Self::Longer,
-        Self::Longest,
-    ];
-
-    /// Its name in scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ones => "ones",
-            Self::Zeros => "zeros",
-            Self::Random => "random",
-            Self::Stale => "stale",
-            Self::Empty => "empty",
-            Self::Shorter => "shorter",
-            Self::Longer => "longer",
-            Self::Longest => "longest",
-        }
-    }
-}
-
-impl fmt::Display for Lie {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+// The names in scenarios.
+names!(Lie:
+    Ones = "ones",
+    Zeros = "zeros",
+    Random = "random",
+    Stale = "stale",
+    Empty = "empty",
+    Shorter = "shorter",
+    Longer = "longer",
+    Longest = "longest",
+);
 
 impl FromStr for Lie {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|lie| lie.name() == text).ok_or_else(|| {
+        Self::named(text).ok_or_else(|| {
             format!(
                 "`{text}` is not a lie: expected ones, zeros, random, stale, empty, shorter, \
                  longer or longest"
@@ -88,7 +68,6 @@ pub struct Liar {
 }
 
 impl Liar {
-    /// Makes a validator that votes this lie instead of what `gateway` sees.
     pub fn new(lie: Lie, noise: Hash, gateway: Gateway) -> Self {
         Self { lie, noise, gateway, seen: Mutex::default() }
     }

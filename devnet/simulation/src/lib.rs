@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The time limit on the simulation's own clock, after which it counts as stuck.
 const TIMEOUT: Duration = Duration::from_secs(100_000);
 
-/// Runs a simulation to its end.
+/// Runs a simulation, in which `seed` decides every random draw. Panics when it is stuck.
 pub fn run<T>(seed: u64, simulation: impl AsyncFnOnce(deterministic::Context) -> T) -> T {
     let config = deterministic::Config::new().with_seed(seed).with_timeout(Some(TIMEOUT));
     deterministic::Runner::new(config).start(async |context| simulation(context).await)

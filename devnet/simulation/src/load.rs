@@ -48,9 +48,7 @@ pub struct Requests {
     timers: Timers,
 }
 
-/// The progress of the timers' actor.
 enum Timers {
-    /// The actor is not deployed yet.
     Wanted,
     /// The deployment was sent at this height.
     Sent(Address, u64),
@@ -59,17 +57,14 @@ enum Timers {
 }
 
 impl Requests {
-    /// For a scenario of `blocks` blocks.
     pub const fn new(load: Load, blocks: u64) -> Self {
         Self { load, blocks, jobs: Vec::new(), timers: Timers::Wanted }
     }
 
-    /// The jobs that were accepted.
     pub fn jobs(&self) -> &[Hash] {
         &self.jobs
     }
 
-    /// Submits the load for a new height.
     pub fn at(&mut self, devnet: &Devnet, height: u64) {
         let from = usize::try_from(height).unwrap_or(0) % ACCOUNTS;
         let to = key(&format!("account-{}", (from + 1) % ACCOUNTS)).address();

@@ -39,7 +39,6 @@ pub struct Line {
     pub height: Height,
     /// The kind of event: `block`, `fault`, `heal` or `fabricated`.
     pub kind: &'static str,
-    /// A short description.
     pub what: String,
 }
 
@@ -56,15 +55,12 @@ pub struct Played {
     pub audit: String,
     /// Number of jobs that were accepted.
     pub submitted: usize,
-    /// Number of those with a verified result.
     pub verified: usize,
     /// Number of blocks with their parent's certificate, and of all blocks, from height 2 on.
     pub certified: (usize, usize),
-    /// The share of seen runners that P contained.
     pub presence: Coverage,
     /// Duration on the simulation's clock.
     pub time: Duration,
-    /// The broken invariant, if any.
     pub breach: Option<Breach>,
 }
 
@@ -84,7 +80,6 @@ pub struct Breach {
 pub enum PlayError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The simulated code panicked.
     #[error("{0}")]
     Panic(String),
 }
@@ -146,7 +141,6 @@ fn caught<T>(simulate: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, P
     }
 }
 
-/// A fault that has not begun.
 struct Awaited<'a> {
     fault: &'a Fault,
     /// The height at which it begins; `None` if it does not begin again.
@@ -173,13 +167,11 @@ struct Player<'a> {
     requests: Requests,
     invariants: Invariants,
     presences: Presences,
-    /// The lies of the validators' votes at present.
     lies: Faults,
     /// By validator: the blocks that it executes; `None` while it is down.
     watching: Vec<Option<Receiver<Arc<ExecutedBlock>>>>,
     awaited: Vec<Awaited<'a>>,
     ongoing: Vec<Ongoing>,
-    /// The current properties of the links.
     links: BTreeMap<(Node, Node), Option<Travel>>,
 }
 
@@ -233,7 +225,6 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Runs until the block `until`.
     async fn run(&mut self, until: u64, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         let step = self.script.block_time / 2;
         let mut silent = Duration::ZERO;
@@ -333,7 +324,6 @@ impl<'a> Player<'a> {
         Ok(checked?)
     }
 
-    /// Begins and ends faults.
     async fn change(
         &mut self,
         height: Height,
@@ -398,7 +388,6 @@ impl<'a> Player<'a> {
         Some(free[self.context.random_range(0..free.len())])
     }
 
-    /// Applies the faults in force to nodes and links.
     async fn apply(&mut self, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         let conditions: Vec<_> = self.ongoing.iter().map(|it| it.condition.clone()).collect();
         for rule in self.lies.rules() {
@@ -444,7 +433,6 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Changes the link between a node and a validator.
     async fn relink(
         &self,
         a: Node,
@@ -504,7 +492,6 @@ fn pairs(script: &Script) -> Vec<(Node, Node)> {
     pairs
 }
 
-/// The links of a node to validators without any faults.
 const fn usual(script: &Script, node: Node) -> crate::script::Links {
     match node {
         Node::Validator(_) => script.links,
@@ -512,11 +499,11 @@ const fn usual(script: &Script, node: Node) -> crate::script::Links {
     }
 }
 
-/// Describes a block in a few words.
 fn words(script: &Script, executed: &ExecutedBlock) -> String {
     let proposer = executed.block.header.proposer;
     let proposer = (0..script.validators).find(|validator| {
         use commonware_cryptography::Signer as _;
+
         validator_keys(*validator).consensus.public_key().as_ref() == proposer.as_slice()
     });
     let proposer = proposer.map_or_else(|| "nobody".to_owned(), validator_name);

@@ -19,7 +19,6 @@ use rand::RngExt as _;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 
-/// The interval at which the scenario checks the devnet.
 const STEP: Duration = Duration::from_millis(125);
 
 /// The size, length and faults of a simulated devnet.
@@ -27,7 +26,6 @@ const STEP: Duration = Duration::from_millis(125);
 pub struct Scenario {
     pub validators: usize,
     pub runners: usize,
-    /// Number of blocks until it ends.
     pub blocks: u64,
 }
 
@@ -56,13 +54,10 @@ pub enum ScenarioError {
     /// There was no block for a long time although enough validators run.
     #[error("stuck at {0}")]
     Stuck(Height),
-    /// Two running validators disagree.
     #[error("validators disagree at {0}")]
     Disagreement(Height),
-    /// Validators have cut others off for breaking the protocol.
     #[error("{0} times a validator has cut off another for breaking the protocol")]
     CutOff(usize),
-    /// A block's statement about an ancestor differs from what was computed.
     #[error(transparent)]
     Alarm(#[from] Alarm),
     #[error("a validator has seen {0} contradictions between final blocks")]

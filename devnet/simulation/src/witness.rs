@@ -28,12 +28,10 @@ use std::{
 #[derive(Clone, Default)]
 pub struct Witness(Arc<Mutex<BTreeMap<Height, Votes>>>);
 
-/// The votes on the block at one height.
 #[derive(Default)]
 struct Votes {
     /// Validators whose votes differed from what they saw.
     liars: BTreeSet<usize>,
-    /// Runners that other validators saw.
     seen: BTreeSet<Address>,
 }
 
@@ -74,7 +72,6 @@ impl RunnerView for Watched {
 /// A runner about which P is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// The runner's number.
     pub runner: usize,
     /// Number of blocks whose P is wrong about it.
     pub blocks: u64,
@@ -108,7 +105,6 @@ pub struct Presences {
 }
 
 impl Presences {
-    /// For a devnet with these numbers of validators and runners.
     pub fn new(witness: Witness, validators: usize, runners: usize) -> Self {
         let runner = |index| (key(&format!("runner-{index}")).address(), index);
         let runners = (0..runners).map(runner).collect();
@@ -116,7 +112,6 @@ impl Presences {
         Self { witness, validators, runners, checked, coverage }
     }
 
-    /// The coverage so far.
     pub fn coverage(&self) -> Coverage {
         self.coverage.clone()
     }

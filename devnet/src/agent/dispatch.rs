@@ -1,10 +1,7 @@
 //! The runners, as the agent uses them: it picks one, sends it an errand through a validator that
 //! it is connected to, and tries others when that runner fails to serve.
 
-use crate::{
-    duration::Plain,
-    validator::{gateway::Gateway, node::Services, offchain_jobs::ErrandError},
-};
+use crate::validator::{gateway::Gateway, node::Services, offchain_jobs::ErrandError};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::State,
@@ -13,6 +10,7 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, SecretKey, codec::to_vec, keccak256},
     wire::{Body, Errand},
 };
+use cowboy_host::duration::Plain;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{
     sync::watch,
@@ -24,14 +22,12 @@ const RUNNERS: usize = 3;
 /// Extra time beyond the work's own before a runner is called back.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The running validators and the open errands.
 pub(super) struct Dispatch {
     chain_id: u64,
     key: SecretKey,
     /// Time between blocks, in ms.
     block_ms: u64,
     validators: Mutex<BTreeMap<String, (Services, Gateway)>>,
-    /// Open errands per runner.
     out: Mutex<BTreeMap<Address, u32>>,
     /// Counts events after which a runner may become available: blocks, ends of errands.
     occasions: watch::Sender<u64>,
@@ -41,7 +37,6 @@ pub(super) struct Work {
     pub(super) task: Hash,
     pub(super) attempt: u32,
     pub(super) spec: Box<JobSpec>,
-    /// The caller stops waiting at this time.
     pub(super) until: Instant,
 }
 
@@ -97,7 +92,6 @@ impl Dispatch {
         Some(Errand::signed(self.chain_id, &self.key, &runner, content))
     }
 
-    /// Adds a validator that has started.
     pub(super) fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         self.validators.lock().insert(name.to_owned(), (services, gateway));
         self.stir();
@@ -111,12 +105,10 @@ impl Dispatch {
         }
     }
 
-    /// The running validators.
     pub(super) fn validators(&self) -> Vec<Services> {
         self.validators.lock().values().map(|(services, _)| services.clone()).collect()
     }
 
-    /// Whether any validator runs.
     pub(super) fn is_running(&self) -> bool {
         !self.validators.lock().is_empty()
     }
@@ -127,13 +119,11 @@ impl Dispatch {
         heads.max_by_key(State::height)
     }
 
-    /// Wakes work that waits for a runner.
     pub(super) fn stir(&self) {
         self.occasions.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// An eligible, connected runner with the fewest errands, and the validator that it is
-    /// connected to.
+    /// An eligible, connected runner with the fewest errands, and its validator.
     fn choose(&self, work: &Work, tried: &[Address]) -> Option<(Address, Gateway)> {
         let validators = self.validators.lock().clone();
         let state = self.state()?;

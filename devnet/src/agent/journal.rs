@@ -4,14 +4,11 @@
 //! start time, so that they keep growing across a restart and a returning reader can resume. The
 //! last [`KEPT`] are kept, in memory only; a reader that comes too late is told how many it missed.
 
-use crate::api::types::{
-    EVENTS_MISSED, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery,
-};
+use crate::types::{EVENTS_MISSED, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// Maximum number of events kept.
 pub(super) const KEPT: usize = 20_000;
 /// Events in a page: by default, and at most.
 const PAGE: usize = 1_000;
@@ -19,22 +16,18 @@ const MAX_PAGE_EVENTS: usize = 10_000;
 /// Numbers reserved per ms that a process runs, so that numbers never overlap across restarts.
 const PER_MS: u64 = 1_000;
 
-/// The latest events.
 #[derive(Debug)]
 pub(super) struct Journal {
     events: VecDeque<SpeculationEvent>,
-    /// The number of this process's first event.
     first: u64,
-    /// The number of the next event.
     next: u64,
 }
 
-/// The subject of an event.
 #[derive(Debug, Default)]
 pub(super) struct About {
     pub(super) pipeline: Option<u64>,
     pub(super) task: Option<String>,
-    pub(super) task_id: Option<crate::api::types::HashText>,
+    pub(super) task_id: Option<crate::types::HashText>,
 }
 
 impl Journal {
@@ -54,7 +47,7 @@ impl Journal {
             self.events.pop_front();
         }
         let About { pipeline, task, task_id } = about;
-        let (seq, at) = (self.next, super::view::time(at));
+        let (seq, at) = (self.next, super::time(at));
         let data = Value::Object(data);
         let kind = kind.to_owned();
         self.events.push_back(SpeculationEvent { seq, at, kind, pipeline, task, task_id, data });
@@ -75,7 +68,7 @@ impl Journal {
             if missed > 0 || restarted {
                 events.push(SpeculationEvent {
                     seq: oldest - 1,
-                    at: crate::api::types::Text(Timestamp::now()),
+                    at: crate::types::Text(Timestamp::now()),
                     kind: EVENTS_MISSED.to_owned(),
                     pipeline: None,
                     task: None,

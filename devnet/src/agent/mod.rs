@@ -55,10 +55,11 @@ use self::{
     store::{Change, Store},
 };
 use crate::{
-    chain::ledger::{ExecutedBlock, Ledger},
+    chain::ledger::{self, ExecutedBlock, Ledger},
     speculation::metrics::Metrics,
     telemetry::{CollectorUrl, Exporter},
     topology::Options,
+    types::{Text, TimeText},
     validator::{gateway::Gateway, node::Services},
 };
 use commonware_utils::sync::Mutex;
@@ -67,6 +68,7 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, SecretKey, keccak256},
     speculation::{Bonds, RollbackReason, TaskId},
 };
+use jiff::Timestamp;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -79,34 +81,30 @@ use std::{
 };
 use tokio::{
     runtime::Handle,
-    sync::{
-        Notify,
-        broadcast::{self, error::RecvError},
-        watch,
-    },
+    sync::{Notify, watch},
     task::AbortHandle,
 };
 
+/// Length of a task's claim when its pipeline sets none, in ms; twice `claimBufferMs` if that is
+/// longer.
+const CLAIM_MS: u64 = 600_000;
+/// Tasks that may be refused in a row before the rest wait for the next round.
+const REFUSALS: usize = 64;
+/// Maximum transactions in flight; half of what a mempool keeps for an account.
+const WINDOW: usize = 32;
 /// Maximum of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
-/// Minimum time between two writes.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
-/// Minimum time before a failed write is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Longest sleep between two checks of the deadlines.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// The parameters of an agent.
+/// The parameters of an agent; `options` and `bonds` are initial values.
 pub struct AgentConfig {
-    /// The agent's account.
     pub key: SecretKey,
-    /// The initial speculation options.
     pub options: Options,
-    /// How the chain checks proofs.
     pub scheme: Scheme,
-    /// The chain's initial bond terms.
     pub bonds: Bonds,
-    /// The seed of the proving key.
     pub proof_seed: [u8; 32],
     /// The program that becomes a prover when started with [`PROVER`]; without one, proofs are made
     /// in this process.
@@ -114,10 +112,8 @@ pub struct AgentConfig {
     pub chain_id: u64,
     /// Nominal time between blocks.
     pub block_time: Duration,
-    /// Names of the runners by address.
     pub runners: BTreeMap<Address, String>,
     pub devnet: String,
-    /// The collector that receives the pipelines' traces.
     pub collector: Option<CollectorUrl>,
     /// The file of the state that outlives the process.
     pub path: PathBuf,
@@ -135,7 +131,6 @@ struct AgentInner {
     metrics: Metrics,
     runners: BTreeMap<Address, String>,
     block_ms: u64,
-    /// Running work per task, with its attempt.
     doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
     /// Held during a write, so that the later of two writes wins.
     writing: Mutex<()>,
@@ -145,9 +140,7 @@ struct AgentInner {
     broken: watch::Sender<bool>,
     /// Signals that the next deadline may have moved earlier.
     sooner: Notify,
-    /// Signals that there is something to store.
     changed: Notify,
-    /// The number of the journal's next event.
     told: watch::Sender<u64>,
     runtime: Handle,
 }
@@ -165,13 +158,10 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// The state under the one lock.
 struct Books {
     core: Core,
     sender: Sender,
-    /// Whether the state of an earlier process has been resumed.
     resumed: bool,
-    /// The height of the last block seen.
     seen: Option<Height>,
 }
 
@@ -230,7 +220,9 @@ impl Agent {
     /// Adds a running validator: the agent reaches runners and the chain through it.
     pub fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         let (state, blocks) = (services.ledger.head(), services.ledger.subscribe());
-        tokio::spawn(follow(self.clone(), services.ledger.clone(), blocks));
+        let (agent, ledger) = (self.clone(), services.ledger.clone());
+        // After missed blocks, the next one shows the gap.
+        tokio::spawn(ledger::follow(blocks, move |block| agent.block(&ledger, block)));
         self.0.dispatch.joined(name, services, gateway);
         let resume = {
             let mut books = self.0.books.lock();
@@ -241,7 +233,6 @@ impl Agent {
         }
     }
 
-    /// Removes a validator that has stopped.
     pub fn left(&self, name: &str) {
         self.0.dispatch.left(name);
     }
@@ -331,7 +322,6 @@ impl Agent {
         written
     }
 
-    /// Calls the core, then carries out its actions.
     fn act<T>(&self, call: impl FnOnce(&mut Core, u64) -> T) -> T {
         let begun = Instant::now();
         let (out, actions, undoes) = {
@@ -458,7 +448,6 @@ impl Agent {
         }
     }
 
-    /// Runs work for a task's attempt until it is done or stopped.
     fn spawn(&self, task: TaskId, attempt: u32, work: impl Future<Output = ()> + Send + 'static) {
         let mut doing = self.0.doing.lock();
         let handle = self.0.runtime.spawn(work).abort_handle();
@@ -502,13 +491,11 @@ impl Agent {
     }
 }
 
-/// The chain's commitment to a task's output.
 fn output_on_chain(state: &State, task: &TaskId) -> Option<Hash> {
     let output = state.task(task).and_then(Task::output_commitment)?;
     Some(Hash(output.to_bytes()))
 }
 
-/// Reports the outcomes of messages to the core.
 fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     for one in news {
         match one {
@@ -519,19 +506,6 @@ fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     }
 }
 
-/// Reports one validator's blocks to the agent until the validator stops.
-async fn follow(agent: Agent, ledger: Ledger, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>>) {
-    loop {
-        match blocks.recv().await {
-            Ok(block) => agent.block(&ledger, &block),
-            // The next block shows the gap.
-            Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
-
-/// Calls the core at each deadline until the agent is stopped.
 async fn keep_time(agent: Agent) {
     while !agent.is_closed() {
         let due = agent.0.books.lock().core.due();
@@ -574,4 +548,10 @@ async fn keep_books(agent: Agent) {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Unix ms as the API's time.
+fn time(ms: u64) -> TimeText {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
 }

@@ -8,11 +8,7 @@
 //! transactions are in flight as the sender allows. With `enabled: false` this is the synchronous
 //! pipeline.
 
-use super::{
-    core::{CLAIM_MS, REFUSALS},
-    run::Run,
-    sender::WINDOW,
-};
+use super::{CLAIM_MS, REFUSALS, WINDOW, run::Run};
 use crate::speculation::pipeline::{Checked, TaskFault};
 use cowboy_engine::{
     primitives::{Address, Wei, keccak256},
@@ -39,7 +35,6 @@ const WAITS: usize = 16;
 pub struct Cost {
     /// From acceptance to its output.
     pub work_ms: u64,
-    /// The prover's time.
     pub proof_ms: u64,
     /// Delay of its confirmation beyond the chain's own.
     pub late_ms: u64,
@@ -59,11 +54,8 @@ impl Cost {
 /// The devnet that the forecast is for.
 #[derive(Debug, Clone)]
 pub struct Devnet {
-    /// The agent's options.
     pub config: Config,
-    /// The chain's bond terms.
     pub bonds: Bonds,
-    /// Stake that the agent may lock.
     pub stake: Wei,
     /// Minimum time from a submission to its confirmation, in ms.
     pub latency_ms: u64,
@@ -73,7 +65,6 @@ pub struct Devnet {
     pub lag_ms: u64,
     /// How long the circuit breaker stays open, in ms; `None` if it is closed.
     pub breaker_ms: Option<u64>,
-    /// Whether claims, commitments and proofs can expire.
     pub expires: bool,
 }
 
@@ -109,7 +100,6 @@ impl Devnet {
 pub struct Forecast {
     /// From its submission to its last confirmation, in ms; `None` if a task is not confirmed.
     pub length_ms: Option<u64>,
-    /// The highest total bond locked at a time.
     pub peak: Wei,
     /// Its tasks, in the order of its file.
     pub tasks: Vec<TaskForecast>,
@@ -121,25 +111,17 @@ pub struct Forecast {
 pub struct TaskForecast {
     /// Unconfirmed ancestors when it is accepted.
     pub depth: Option<u32>,
-    /// The bond locked at that time.
     pub bond: Option<Wei>,
     /// Refusals before it is accepted, in order.
     pub waits: Vec<Wait>,
-    /// Why it is undone or never accepted.
     pub failed: Option<RollbackReason>,
     /// All parents have outputs.
     pub ready_ms: Option<u64>,
-    /// The task is accepted.
     pub scheduled_ms: Option<u64>,
-    /// Its output exists.
     pub executed_ms: Option<u64>,
-    /// A prover begins its proof.
     pub proving_ms: Option<u64>,
-    /// Its proof is made.
     pub proved_ms: Option<u64>,
-    /// Its proof is submitted to the chain.
     pub submitted_ms: Option<u64>,
-    /// The chain's confirmation arrives.
     pub confirmed_ms: Option<u64>,
 }
 
@@ -147,7 +129,6 @@ pub struct TaskForecast {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     pub reason: Reason,
-    /// The start, in ms.
     pub from_ms: u64,
     /// The end, in ms; `None` if it does not end.
     pub until_ms: Option<u64>,
@@ -163,14 +144,12 @@ pub fn forecast(
     of_run(&Run::new(agent, number, pipeline, 0), costs, devnet)
 }
 
-/// Timed events of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ModelEvent {
     Worked(usize),
     Proved(usize),
     Confirmed(usize),
     Block,
-    /// The circuit breaker lets a task through.
     HalfOpen,
 }
 
@@ -186,15 +165,11 @@ struct Play<'a> {
     /// By time, then by the order in which they were added.
     events: BinaryHeap<Reverse<(u64, u64, ModelEvent)>>,
     begun: u64,
-    /// Per task, the number of its parents without an output.
     missing: Vec<usize>,
     /// Tasks that ask to be accepted, by rank: those with parents, and roots.
     ready: [BTreeSet<(usize, usize)>; 2],
-    /// The reason of the last refusal, per kind.
     refused: [Option<Reason>; 2],
-    /// Whether the tasks should ask again.
     stirred: bool,
-    /// Tasks whose proofs are being made.
     proving: BTreeSet<usize>,
     to_prove: VecDeque<usize>,
     submissions: Vec<u64>,
@@ -202,13 +177,11 @@ struct Play<'a> {
     messages: VecDeque<Option<usize>>,
     /// Transactions that a validator has, and since when.
     flying: VecDeque<(u64, Option<usize>)>,
-    /// Whether the next block is among the events.
     awaited: bool,
     tasks: Vec<TaskForecast>,
     peak: Wei,
 }
 
-/// Forecasts a pipeline that was accepted.
 pub(super) fn of_run(run: &Run, costs: &[Cost], devnet: &Devnet) -> Forecast {
     let mut play = Play::new(run, costs, devnet);
     play.fill();
@@ -357,7 +330,6 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Follows the machine's outputs.
     fn heed(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             let at = |task: &TaskId| self.places.get(task).copied();
@@ -396,7 +368,6 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// A task fails, and so do the tasks that wait for it.
     fn undo(&mut self, task: usize, reason: RollbackReason) {
         let mut left = vec![(task, reason)];
         while let Some((at, reason)) = left.pop() {
@@ -415,7 +386,6 @@ impl<'a> Play<'a> {
         self.stirred = true;
     }
 
-    /// Begins everything that has room.
     fn fill(&mut self) {
         while mem::take(&mut self.stirred) {
             self.schedule_ready();

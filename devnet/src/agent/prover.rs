@@ -31,19 +31,14 @@ use tokio::{
     time::Instant,
 };
 
-/// A pool of provers.
 pub(super) struct Provers {
-    /// The chain's proof scheme.
     scheme: Scheme,
     secret: Secret,
-    /// The processes' proving key, as bytes.
     maker: OnceCell<Vec<u8>>,
     agent: [u8; 32],
     /// The program to start as a prover; `None` once it may not be started.
     program: Mutex<Option<PathBuf>>,
-    /// Idle processes.
     idle: Mutex<Vec<Process>>,
-    /// The prover in this process.
     here: Arc<OnceLock<Maker>>,
     places: Arc<Semaphore>,
     workers: Mutex<usize>,
@@ -52,13 +47,10 @@ pub(super) struct Provers {
 pub(super) struct Order {
     pub(super) task: Hash,
     pub(super) what: Box<ToProve>,
-    /// The seed of the blinding.
     pub(super) seed: [u8; 32],
-    /// Minimum time that it takes.
     pub(super) latency: Duration,
     /// Whether the prover dies unnoticed in the middle of its work.
     pub(super) crash: bool,
-    /// Maximum number of attempts when provers die.
     pub(super) attempts: u64,
 }
 

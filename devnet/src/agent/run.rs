@@ -1,8 +1,8 @@
 //! An accepted pipeline: its tasks and their progress.
 
 use crate::{
-    api::types::{HashText, PipelineStatus, TaskStatus},
     speculation::pipeline::{Checked, CheckedTask, Pipeline, TaskEntry, TaskFault, task_id},
+    types::{HashText, PipelineStatus, TaskStatus},
 };
 use cowboy_engine::{
     primitives::{Address, Hash},
@@ -14,13 +14,10 @@ use std::{collections::BTreeMap, sync::Arc};
 /// Maximum number of transactions kept per task; the oldest go first.
 const TRANSACTIONS: usize = 32;
 
-/// An accepted pipeline.
 pub(super) struct Run {
     pub(super) number: u64,
     pub(super) pipeline: Checked,
-    /// Per task, the positions of its children.
     pub(super) children: Vec<Vec<usize>>,
-    /// Per task, its position in the topological order.
     pub(super) rank: Vec<usize>,
     /// Tasks with memory faults, and the MiB that they take.
     pub(super) memory_faults: Vec<(usize, u64)>,
@@ -29,7 +26,6 @@ pub(super) struct Run {
     pub(super) submitted_at: u64,
     /// When its last task became final, Unix ms.
     pub(super) ended_at: Option<u64>,
-    /// Number of tasks that are not final.
     pub(super) open: usize,
     /// Whether one of its tasks was accepted before its parents were confirmed.
     pub(super) speculated: bool,
@@ -37,7 +33,6 @@ pub(super) struct Run {
     pub(super) synchronous_ms: Option<u64>,
 }
 
-/// The stored state of a pipeline as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Course {
     pub(super) submitted_at: u64,
@@ -53,7 +48,6 @@ pub(super) struct TaskRun {
     #[serde(skip)]
     pub(super) id: TaskId,
     pub(super) status: TaskStatus,
-    /// Why it waits, or why it failed.
     pub(super) reason: Option<String>,
     /// Attempts that failed by the task's own fault.
     pub(super) failures: u32,
@@ -68,13 +62,11 @@ pub(super) struct TaskRun {
     pub(super) proof_ms: Option<u64>,
     /// Total time of its own failed attempts, without their waits for ancestors, in ms.
     pub(super) lost_ms: u64,
-    /// The instructions sent for it, with their transaction hashes.
     pub(super) sent: Vec<(String, HashText)>,
     /// Whether the chain has accepted its proof, whatever happened to the task here.
     pub(super) landed: bool,
     /// The output commitment that the chain has, if known.
     pub(super) taken: Option<HashText>,
-    /// Whether its cancellation was requested.
     pub(super) cancelled: bool,
     /// When it was last retried after its end, Unix ms.
     #[serde(default)]
@@ -129,7 +121,6 @@ impl Run {
         Self::of(number, pipeline, tasks, course, open)
     }
 
-    /// Restores a pipeline from the store.
     pub(super) fn restored(
         agent: &Address,
         number: u64,
@@ -183,7 +174,6 @@ impl Run {
         }
     }
 
-    /// The stored state of the whole pipeline.
     pub(super) const fn course(&self) -> Course {
         let Self { submitted_at, ended_at, speculated, synchronous_ms, .. } = *self;
         Course { submitted_at, ended_at, speculated, synchronous_ms }
@@ -193,7 +183,6 @@ impl Run {
         &self.pipeline.tasks[at].entry
     }
 
-    /// The pipeline as its file describes it.
     pub(super) fn written(&self) -> Pipeline {
         let tasks = self.pipeline.tasks.iter().map(|task| task.entry.clone()).collect();
         Pipeline { name: self.pipeline.name.clone(), tasks }
@@ -205,7 +194,6 @@ impl Run {
         retried.unwrap_or(self.submitted_at)
     }
 
-    /// Total bytes of its tasks' outputs.
     pub(super) fn output_bytes(&self) -> u64 {
         let outputs = self.tasks.iter().filter_map(|task| task.output.as_ref());
         outputs.map(|output| output.len() as u64).sum()
@@ -228,12 +216,10 @@ impl Run {
         }
     }
 
-    /// Whether all parents have outputs.
     pub(super) fn can_run(&self, at: usize) -> bool {
         self.pipeline.tasks[at].parents.iter().all(|(parent, _)| self.tasks[*parent].is_executed())
     }
 
-    /// Whether a parent has ended without being confirmed.
     pub(super) fn is_hopeless(&self, at: usize) -> bool {
         let mut parents = self.pipeline.tasks[at].parents.iter();
         parents.any(|(parent, _)| {
@@ -242,7 +228,6 @@ impl Run {
         })
     }
 
-    /// The outputs that a task reads, by the parent's name.
     pub(super) fn inputs(&self, at: usize) -> BTreeMap<String, Vec<u8>> {
         let reads = self.pipeline.tasks[at].parents.iter().filter(|(_, order_only)| !order_only);
         let output = |at: usize| self.tasks[at].output.as_deref().cloned().unwrap_or_default();
@@ -292,7 +277,6 @@ impl TaskRun {
         self.landed || self.times.delivered.is_some()
     }
 
-    /// Whether it has a valid output.
     pub(super) const fn is_executed(&self) -> bool {
         matches!(
             self.status,

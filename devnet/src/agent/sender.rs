@@ -6,6 +6,7 @@
 //! a fee is signed again. A proof waits until its task's commitment is in a block.
 
 use super::{
+    WINDOW,
     chain_message::{ChainMessage, ChainPace, MessageKind},
     core::Core,
 };
@@ -20,20 +21,15 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
-/// Maximum transactions in flight; half of what a mempool keeps for an account.
-pub(super) const WINDOW: usize = 32;
 /// Blocks within which a transaction should be in the chain.
 const PATIENCE: u64 = 4;
 /// Fee cap as a multiple of the current price of a cycle or cell; above it the transaction is
 /// signed again.
 const FEE_MARGIN: u128 = 8;
 
-/// Letters that wait, and messages in flight.
 pub(super) struct Sender {
     key: SecretKey,
-    /// Letters added so far.
     written: u64,
-    /// Letters by number.
     waiting: BTreeMap<u64, ChainMessage>,
     flying: BTreeMap<u64, Flight>,
 }
@@ -45,13 +41,9 @@ struct Flight {
     sent_at: u64,
 }
 
-/// The outcome of a message.
 pub(super) enum News {
-    /// A validator has it.
     Posted(ChainMessage, Hash),
-    /// No validator took it.
     Lost { message: ChainMessage, submission: u64 },
-    /// The chain refused it.
     Refused(ChainMessage, String),
 }
 
@@ -65,7 +57,6 @@ impl Sender {
         self.waiting.insert(self.written, message);
     }
 
-    /// Requeues a message at its old position.
     fn again(&mut self, flight: Flight) {
         self.waiting.insert(flight.number, ChainMessage { doubtful: true, ..flight.message });
     }
@@ -105,7 +96,6 @@ impl Sender {
         self.waiting.values().any(of_task) || self.flying.values().any(|f| of_task(&f.message))
     }
 
-    /// Takes the results of a block's transactions.
     pub(super) fn block(&mut self, core: &Core, block: &ExecutedBlock) -> Vec<News> {
         let (mut news, agent) = (Vec::new(), self.key.address());
         let state = &block.execution.state;
@@ -120,7 +110,7 @@ impl Sender {
             match &receipt.status {
                 ReceiptStatus::Success => {}
                 // An earlier process sent it, and it has taken effect.
-                ReceiptStatus::Failed(_) if flight.message.is_answered(state, &agent, core) => {}
+                ReceiptStatus::Failed(_) if core.is_answered(&flight.message, state) => {}
                 // It arrived before a message that it builds on, which lost its nonce.
                 ReceiptStatus::Failed(_) if self.is_early(flight.number, &flight.message) => {
                     self.again(flight);
@@ -141,7 +131,6 @@ impl Sender {
         news
     }
 
-    /// Hands messages that may go to `validators`.
     pub(super) fn deliver(
         &mut self,
         core: &Core,
@@ -150,7 +139,6 @@ impl Sender {
         pace: ChainPace,
     ) -> Vec<News> {
         let (mut news, height) = (Vec::new(), state.height().get());
-        let agent = self.key.address();
         let stale = |flight: &Flight| height.saturating_sub(flight.sent_at) > PATIENCE;
         let again: Vec<u64> =
             self.flying.iter().filter(|(_, f)| stale(f)).map(|(nonce, _)| *nonce).collect();
@@ -171,7 +159,7 @@ impl Sender {
                 }
             }
         }
-        let mut nonce = state.account(&agent).nonce;
+        let mut nonce = state.account(&self.key.address()).nonce;
         if let Some((last, _)) = self.flying.last_key_value() {
             nonce = nonce.max(last + 1);
         }
@@ -185,7 +173,7 @@ impl Sender {
                 continue;
             }
             let first = !self.has_earlier(number, &message.task);
-            if message.doubtful && first && message.is_answered(state, &agent, core) {
+            if message.doubtful && first && core.is_answered(&message, state) {
                 continue;
             }
             let Some(signed) = sign(&self.key, core, &message, state, nonce, pace) else {
@@ -217,7 +205,6 @@ impl Sender {
         news
     }
 
-    /// Whether a message waits or is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting.is_empty() || !self.flying.is_empty()
     }
@@ -231,12 +218,7 @@ fn sign(
     nonce: u64,
     pace: ChainPace,
 ) -> Option<SignedTransaction> {
-    let (run, at) = core.task(&message.task)?;
-    let parents = run.pipeline.tasks[at].parents.iter();
-    let parents: Vec<_> =
-        parents.map(|(parent, order_only)| (run.tasks[*parent].id, *order_only)).collect();
-    let about = (&run.tasks[at], run.entry(at), &parents[..]);
-    let payload = message.payload(core, about, state, pace)?;
+    let payload = core.payload(message, state, pace)?;
     let dear = |price: Wei| price.saturating_mul(FEE_MARGIN);
     let (cycle, cell) = (dear(state.basefee_cycle()), dear(state.basefee_cell()));
     let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
@@ -256,7 +238,6 @@ fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Opt
     Err(last)
 }
 
-/// Whether the same message would be refused again.
 const fn is_final(error: &MempoolError) -> bool {
     matches!(
         error,

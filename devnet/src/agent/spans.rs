@@ -20,8 +20,8 @@
 //! key.
 
 use crate::{
-    api::types::{HashText, PipelineStatus},
     telemetry::{Exporter, Span, SpanId, TraceId, Value},
+    types::{HashText, PipelineStatus},
 };
 use cowboy_engine::{
     primitives::{Address, Wei},
@@ -65,31 +65,25 @@ pub(super) struct OpenSpan {
     attributes: Vec<(&'static str, Value)>,
 }
 
-/// The trace of a pipeline that is still open.
 struct Trace {
     id: TraceId,
     root: SpanId,
     log: tracing::Span,
     start_ns: u64,
     attributes: Vec<(&'static str, Value)>,
-    /// Number of open children.
     open: usize,
-    /// The pipeline's final status.
     ended: Option<PipelineStatus>,
 }
 
-/// The spans of the agent's pipelines.
 pub(super) struct Spans {
     exporter: Option<Exporter>,
     chain_id: u64,
     agent: Address,
     /// The creation time by both clocks: spans use the monotonic one.
     since: (u64, Instant),
-    /// Spans created by this process.
     count: u64,
     traces: BTreeMap<u64, Trace>,
     stages: BTreeMap<(TaskId, TaskStage), OpenSpan>,
-    /// When the current event began, Unix ns.
     begun_ns: u64,
     /// Rollbacks that are done except for stopping work.
     rollbacks: Vec<OpenSpan>,
@@ -118,7 +112,6 @@ impl Spans {
         self.since.0.saturating_add(passed)
     }
 
-    /// Marks the start of an event that may cause spans.
     pub(super) fn stirs(&mut self) {
         self.begun_ns = self.now_ns();
     }
@@ -146,7 +139,6 @@ impl Spans {
         self.traces.insert(number, trace);
     }
 
-    /// A pipeline has ended.
     pub(super) fn ended(&mut self, number: u64, status: PipelineStatus) {
         if let Some(trace) = self.traces.get_mut(&number) {
             trace.ended = Some(status);
@@ -159,7 +151,6 @@ impl Spans {
         }
     }
 
-    /// Ends the root span if the pipeline has ended and no child is open.
     fn close(&mut self, number: u64) {
         let over = |trace: &Trace| trace.open == 0 && trace.ended.is_some();
         if !self.traces.get(&number).is_some_and(over) {
@@ -217,14 +208,12 @@ impl Spans {
         self.close(pipeline);
     }
 
-    /// Discards a span that is not worth exporting.
     fn discard(&mut self, open: OpenSpan) {
         if let Some(trace) = self.traces.get_mut(&open.pipeline) {
             trace.open -= 1;
         }
     }
 
-    /// Opens the span of a task that asks to run.
     pub(super) fn schedule(&mut self, pipeline: u64, task: &TaskId) -> Option<OpenSpan> {
         let log = |parent: &tracing::Span| {
             info_span!(
@@ -238,7 +227,6 @@ impl Spans {
         self.open((pipeline, task), "speculation.schedule", log, Vec::new())
     }
 
-    /// Ends the span of an accepted task.
     pub(super) fn accepted(
         &mut self,
         open: Option<OpenSpan>,
@@ -293,14 +281,12 @@ impl Spans {
         }
     }
 
-    /// Ends a stage of a task if it is open.
     pub(super) fn done(&mut self, task: &TaskId, stage: TaskStage, outcome: Result<(), &str>) {
         if let Some(open) = self.stages.remove(&(*task, stage)) {
             self.end(open, outcome.err().map(str::to_owned));
         }
     }
 
-    /// Ends all open stages of a task.
     pub(super) fn all_done(&mut self, task: &TaskId, outcome: Result<(), &str>) {
         for stage in TaskStage::ALL {
             self.done(task, stage, outcome);

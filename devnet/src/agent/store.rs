@@ -45,25 +45,12 @@ const SCHEMA: &str = "
 /// Why the stored state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be created.
     #[error("{path}: {error}")]
-    Io {
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    Io { path: PathBuf, error: std::io::Error },
     #[error("{path}: {error}")]
     Sqlite { path: PathBuf, error: rusqlite::Error },
-    /// The file is of another version or another chain.
     #[error("{path} has {got}, expected {expected}; `devnet reset` deletes the chain")]
-    Other {
-        path: PathBuf,
-        /// The file's version or chain.
-        got: String,
-        /// The required version or chain.
-        expected: String,
-    },
-    /// A record is malformed.
+    Other { path: PathBuf, got: String, expected: String },
     #[error("{path}: {what} is damaged: {error}; `devnet reset` deletes the chain")]
     Damaged { path: PathBuf, what: String, error: String },
 }
@@ -73,7 +60,6 @@ pub(super) struct Store {
     connection: Mutex<Connection>,
 }
 
-/// Changes to be written.
 pub(super) struct Change {
     machine: Vec<u8>,
     next: u64,
@@ -85,7 +71,6 @@ pub(super) struct Change {
     forgotten: Vec<u64>,
 }
 
-/// A task's pipeline, position and output.
 type ChangedOutput = (u64, usize, Option<Arc<Vec<u8>>>);
 
 impl Change {
@@ -132,7 +117,6 @@ impl Change {
         })
     }
 
-    /// Marks everything in the change as unstored, because the write failed.
     pub(super) fn undone(self, core: &mut Core) {
         core.dirty_books = true;
         core.dirty_runs.extend(self.pipelines.iter().map(|(number, ..)| *number));
@@ -179,7 +163,6 @@ impl Store {
         StoreError::Damaged { path, what, error }
     }
 
-    /// Loads the stored state into an empty core.
     pub(super) fn load(&self, core: &mut Core, now: u64) -> Result<(), StoreError> {
         let sqlite = |error| StoreError::Sqlite { path: self.path.clone(), error };
         let kept = self.read().map_err(sqlite)?;

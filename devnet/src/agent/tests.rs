@@ -9,9 +9,9 @@ use super::{
     store::{Change, Store},
 };
 use crate::{
-    api::types::{PipelineStatus, TaskStatus},
     speculation::pipeline::{Checked, Pipeline},
     topology::Options,
+    types::{PipelineStatus, TaskStatus},
 };
 use cowboy_engine::{
     chain::event::CommitmentResolved,
@@ -688,6 +688,7 @@ fn what_is_stored_is_what_there_was() {
     let other = Store::open(&path, 10).map(drop).unwrap_err().to_string();
     assert!(other.contains("has chain 0x9, expected chain 0xa"), "{other}");
     use std::os::unix::fs::PermissionsExt as _;
+
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -5,22 +5,19 @@ use super::{
     core::{AskError, Core},
     now,
     run::Run,
+    time,
 };
 use crate::{
-    api::{
-        backend::Speculation,
-        error::ApiError,
-        types::{
-            BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
-            OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
-            PipelineStatus, PipelineSummary, ProofCounts, RetryRequest, Rollback, SPECULATION_PAGE,
-            SPECULATION_PAGE_LIMIT, SpeculationEventPage, SpeculationEventQuery, SpeculationOption,
-            SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask,
-            TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
-            TasksRetried, Text, TimeText,
-        },
-    },
+    api::{backend::Speculation, error::ApiError},
     speculation::metrics::GaugeValues,
+    types::{
+        BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
+        OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
+        PipelineStatus, PipelineSummary, ProofCounts, RetryRequest, Rollback, SPECULATION_PAGE,
+        SPECULATION_PAGE_LIMIT, SpeculationEventPage, SpeculationEventQuery, SpeculationOption,
+        SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
+        TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled, TasksRetried, Text,
+    },
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
@@ -29,7 +26,6 @@ use cowboy_engine::{
         breaker::{Opened, TaskFailure},
     },
 };
-use jiff::Timestamp;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
@@ -284,11 +280,6 @@ fn limit(asked: Option<usize>) -> usize {
     asked.unwrap_or(SPECULATION_PAGE).min(SPECULATION_PAGE_LIMIT)
 }
 
-pub(super) fn time(ms: u64) -> TimeText {
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
-}
-
 fn breaker(core: &Core, opened: &Opened) -> BreakerOpened {
     let named = |id: &Hash| {
         let found = core.task(id);
@@ -316,7 +307,6 @@ fn breaker(core: &Core, opened: &Opened) -> BreakerOpened {
     }
 }
 
-/// Fails if the query names a pipeline that does not exist.
 fn known(core: &Core, query: &OfPipelineQuery) -> Result<(), AskError> {
     let missing = query.pipeline.filter(|number| !core.runs.contains_key(number));
     missing.map_or(Ok(()), |number| Err(AskError::NoPipeline(number)))
@@ -333,7 +323,6 @@ fn tasks<'a>(
     runs.flat_map(|run| run.pipeline.order.iter().map(move |at| (run, *at)))
 }
 
-/// Counts of a pipeline's proofs by stage.
 fn proof_counts(core: &Core, run: &Run) -> ProofCounts {
     let mut counts = ProofCounts::default();
     for task in run.tasks.iter().filter(|task| run.open > 0 && task.is_executed()) {

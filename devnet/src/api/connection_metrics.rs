@@ -6,11 +6,9 @@
 //! validator, and a validator that does not run has no series.
 
 use super::{convert::count, error::ApiError, view::View};
-use crate::{
-    openmetrics::{self, CountGauge},
-    validator::journal::{Journal, Mru},
-};
-use cowboy_engine::presence::{Bitmap, ThresholdRule, threshold};
+use crate::validator::journal::{Journal, Mru};
+use cowboy_engine::presence::{Bitmap, ThresholdRule, canonical};
+use cowboy_host::openmetrics::{self, CountGauge};
 use prometheus_client::{
     encoding::{EncodeMetric, MetricEncoder},
     metrics::{MetricType, TypedMetric, counter::Counter, gauge::Gauge},
@@ -47,7 +45,6 @@ fn gauge(value: u64) -> CountGauge {
     gauge
 }
 
-/// The metrics as a part of an OpenMetrics text.
 pub(super) fn part(view: &View) -> Result<String, ApiError> {
     let mut registry = Registry::default();
     presence(view, registry.sub_registry_with_prefix("presence"))?;
@@ -70,14 +67,14 @@ fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
     to.register("votes", "Votes in the certificate of the newest P(h)", gauge(votes.into()));
     let validators = count(view.state.validators_in(view.state.epoch_at(stored.height)).len());
     let needed = match view.state.params().threshold_rule {
-        ThresholdRule::Committee => threshold::of(validators),
-        ThresholdRule::Quorum => threshold::of(votes),
+        ThresholdRule::Committee => canonical::of(validators),
+        ThresholdRule::Quorum => canonical::of(votes),
         // Each runner has its own threshold.
         ThresholdRule::Subset => return Ok(()),
     };
     let ballots: Vec<(u32, &Bitmap)> =
         certificate.votes.iter().map(|vote| (vote.validator, &vote.presence)).collect();
-    let counts = threshold::counts(&ballots, len);
+    let counts = canonical::counts(&ballots, len);
     to.register("threshold", "Votes that make a runner present", gauge(needed.into()));
     let margin = |votes: &u32| i64::from(*votes) - i64::from(needed);
     if let Some(least) = counts.iter().map(margin).filter(|margin| *margin >= 0).min() {
@@ -89,7 +86,6 @@ fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Registers the counts of each running validator.
 fn connections(view: &View, to: &mut Registry) {
     let slots = view.backend.slots();
     let running = slots.iter().filter_map(|slot| Some((slot.name().to_owned(), slot.running()?)));

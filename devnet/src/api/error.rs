@@ -1,7 +1,11 @@
 //! Refusals of requests, and their responses.
 
-use super::types::{ErrorBody, ErrorCode, ErrorDetail, ParseError};
-use crate::{chain::mempool::MempoolError, storage::StorageError, topology::FAUCET};
+use crate::{
+    chain::mempool::MempoolError,
+    storage::StorageError,
+    topology::FAUCET,
+    types::{ErrorBody, ErrorCode, ErrorDetail, ParseError},
+};
 use axum::{
     Json,
     extract::rejection::{JsonRejection, PathRejection, QueryRejection},
@@ -37,7 +41,6 @@ impl ApiError {
         Self { detail, status }
     }
 
-    /// The object does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::NotFound, message)
     }
@@ -47,12 +50,10 @@ impl ApiError {
         Self::new(ErrorCode::Unavailable, message)
     }
 
-    /// The request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::BadRequest, message)
     }
 
-    /// The request contradicts the state.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Conflict, message)
     }
@@ -62,13 +63,11 @@ impl ApiError {
         Self::named(ErrorCode::Gone, text.into())
     }
 
-    /// The token is missing or wrong.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unauthorized, message)
             .hint("send `Authorization: Bearer <token>`; the token is in the devnet's `token` file")
     }
 
-    /// The request was not done in time.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Timeout, message)
     }
@@ -90,19 +89,16 @@ impl ApiError {
         error
     }
 
-    /// Adds a hint on how to fix it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = Some(hint.into());
         self
     }
 
-    /// Replaces the code's HTTP status by a more specific one.
     pub const fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// The content of the body.
     pub const fn detail(&self) -> &ErrorDetail {
         &self.detail
     }
@@ -157,6 +153,11 @@ impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         Self::bad_request(with_bounds(&rejection.body_text()))
     }
+}
+
+/// The first 80 characters of a request's text, escaped, so that an error fits on one line.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_default).collect()
 }
 
 /// Integer types by the name that serde uses in errors, with their bounds.

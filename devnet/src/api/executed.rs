@@ -23,7 +23,6 @@ pub struct Executed {
 }
 
 impl Executed {
-    /// Subscribes to every block that is executed from now on.
     pub fn new(backend: Arc<Backend>, node: Option<String>) -> Self {
         let (changed, blocks) = (backend.changed().boxed(), Vec::new());
         let mut executed = Self { backend, node, changed, blocks };

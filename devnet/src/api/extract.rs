@@ -1,16 +1,13 @@
 //! Extractors for requests that refuse with the API's own error bodies.
 
-use super::{
-    error::ApiError,
-    server::{BODY_LIMIT, ServerState},
-};
-use crate::http::bearer::{bearer, is_token};
+use super::{error::ApiError, state::ServerState};
 use axum::{
     Json,
     body::{Body, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, header::AUTHORIZATION, request::Parts},
 };
+use cowboy_host::http::bearer::{bearer, is_token};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::{
@@ -18,7 +15,10 @@ use utoipa::{
     openapi::{KnownFormat, Object, RefOr, Schema, SchemaFormat, path::Parameter},
 };
 
-/// The parameters in the path.
+/// The longest accepted body, in bytes: it fits a transaction of the maximum size, which is twice
+/// as long in hex.
+pub(super) const BODY_LIMIT: usize = 2 << 20;
+
 pub(super) struct InPath<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<ServerState>> for InPath<T> {
@@ -33,7 +33,6 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<ServerState>> for InPath<T
     }
 }
 
-/// The parameters in the query.
 pub(super) struct InQuery<T>(pub T);
 
 impl<T: DeserializeOwned + IntoParams> FromRequestParts<Arc<ServerState>> for InQuery<T> {
@@ -110,7 +109,6 @@ impl FromRequestParts<Arc<ServerState>> for Authorized {
     }
 }
 
-/// Checks that a request shows this token.
 pub(crate) fn authorize(headers: &HeaderMap, expected: &str) -> Result<(), ApiError> {
     if !headers.contains_key(AUTHORIZATION) {
         return Err(ApiError::unauthorized("the request changes state and shows no token"));

@@ -2,16 +2,15 @@
 
 use super::{
     backend::{Backend, Switch},
-    error::ApiError,
+    error::{ApiError, shown},
     nodes,
-    types::{self, FaultRequest, FaultSpec, LieKind, Text},
-    view::shown,
 };
 use crate::{
-    duration::Exact,
     faults::{At, Fault, Lie, MAX_DELAY, Rule, Until},
+    types::{self, FaultRequest, FaultSpec, LieKind, Text},
 };
 use cowboy_engine::primitives::Address;
+use cowboy_host::duration::Exact;
 use jiff::Timestamp;
 use std::{
     collections::BTreeSet,
@@ -28,7 +27,6 @@ pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
     backend.faults().rules().iter().map(|rule| convert(backend, rule)).collect()
 }
 
-/// Puts a fault in force.
 pub(super) async fn lay(
     backend: &Arc<Backend>,
     request: &FaultRequest,
@@ -97,7 +95,6 @@ fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError>
     Ok(rules.into_iter().filter(|rule| rule.fault.is_laid_on(&node)).collect())
 }
 
-/// When a fault heals by itself.
 enum HealAt {
     After(Duration),
     Blocks(u64),
@@ -122,7 +119,6 @@ fn end(request: &FaultRequest) -> Result<Option<HealAt>, ApiError> {
     }
 }
 
-/// The requested fault, if it is valid.
 fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
     Ok(match spec {
         FaultSpec::Kill { at } => Fault::Kill { node: nodes::find(backend, at)? },

@@ -4,18 +4,16 @@
 //! A name refers to one object at a time. Once a timer or a job has ended, its name is free for
 //! another one.
 
-use super::types::NamedKind;
-use crate::topology::Name;
+use crate::{topology::Name, types::NamedKind};
 use commonware_utils::sync::Mutex;
 use std::{collections::BTreeMap, fmt};
 
-/// Maximum number of names of one kind.
 pub(super) const MOST: usize = 10_000;
 
 /// Saves the names as text for [`Labels::new`]; the error is the reason of the failure.
 pub type SaveNames = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// The names of a devnet.
+/// The names that users gave, at most `MOST` of one kind.
 pub struct Labels {
     kept: Mutex<StoredLabels>,
     save: SaveNames,
@@ -53,24 +51,20 @@ impl Labels {
         Ok(Self { kept: Mutex::new(StoredLabels::of(ids)), save })
     }
 
-    /// The id that has this name.
     pub(super) fn id(&self, kind: NamedKind, name: &str) -> Option<String> {
         let name = name.parse::<Name>().ok()?;
         self.kept.lock().ids.get(&kind)?.get(&name).cloned()
     }
 
-    /// The name of an id.
     pub(super) fn name(&self, kind: NamedKind, id: &impl ToString) -> Option<String> {
         let kept = self.kept.lock();
         Some(kept.names.get(&kind)?.get(&id.to_string())?.to_string())
     }
 
-    /// The number of names of a kind.
     pub(super) fn count(&self, kind: NamedKind) -> usize {
         self.kept.lock().ids.get(&kind).map_or(0, BTreeMap::len)
     }
 
-    /// All names of a kind with their ids.
     pub(super) fn all(&self, kind: NamedKind) -> BTreeMap<Name, String> {
         self.kept.lock().ids.get(&kind).cloned().unwrap_or_default()
     }

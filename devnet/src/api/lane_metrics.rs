@@ -9,14 +9,17 @@
 //! [`Backend::begun`](super::Backend::begun). Every value of a label is present from the start, so
 //! that a rate sees the first event.
 
-use super::{error::ApiError, view::View};
-use crate::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
+use crate::storage::{StorageError, ValidatorStore};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{LaneReport, State},
     primitives::Height,
 };
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use cowboy_host::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
+use prometheus_client::{
+    metrics::counter::Counter,
+    registry::{Metric, Registry},
+};
 
 /// Maximum number of blocks that one scrape counts: half an hour at the default block time. A
 /// request that explains why a timer waited reads five times as many.
@@ -61,40 +64,74 @@ impl Default for LaneMetrics {
 }
 
 impl LaneMetrics {
-    /// Creates the metrics with every series at 0.
+    /// Creates the metrics with every series at 0. Counters are registered without `_total`, which
+    /// the encoder appends.
     pub fn new() -> Self {
-        let mut metrics = Self {
-            registry: Registry::default(),
+        let mut registry = Registry::with_prefix("timer_lane");
+        let to = &mut registry;
+        Self {
             counted: Mutex::new(Height::GENESIS),
-            due: CountGauge::default(),
-            deferred: Row::new("reason", WAITS.into_iter()),
-            queued: CountGauge::default(),
-            used_cycles: CountGauge::default(),
-            free_cycles: CountGauge::default(),
-            used_cells: CountGauge::default(),
-            free_cells: CountGauge::default(),
-            basefee: AmountGauge::default(),
-            cycle_basefee: AmountGauge::default(),
-            burned: AmountGauge::default(),
-            fired: Counter::default(),
-            cycles: Counter::default(),
-            cells: Counter::default(),
-            removed: Row::new("reason", REMOVALS.into_iter()),
-            clamped: Counter::default(),
-            agents_asked: Counter::default(),
-            agents_failed: Counter::default(),
-            questions: AmountCounter::default(),
-        };
-        metrics.registry = metrics.register();
-        metrics
+            due: zero(to, "due", "Timers that are due and wait after the newest block"),
+            deferred: added(
+                to,
+                "deferred",
+                "Timers that are due and wait after the newest block, by reason",
+                Row::new("reason", WAITS.into_iter()),
+            ),
+            queued: zero(to, "queued", "Timers in the queue, due or not"),
+            used_cycles: zero(to, "used_cycles", "Cycles that fires of the newest block used"),
+            free_cycles: zero(to, "free_cycles", "Cycles of the lane that the newest block left"),
+            used_cells: zero(to, "used_cells", "Cells that fires of the newest block used"),
+            free_cells: zero(to, "free_cells", "Cells of the lane that the newest block left"),
+            basefee: zero(
+                to,
+                "basefee_wei",
+                "Price of a cycle of the lane in the next block, on top of the cycle basefee",
+            ),
+            cycle_basefee: zero(to, "cycle_basefee_wei", "Price of a cycle in the next block"),
+            burned: zero(to, "burned_wei", "Lane basefees burned since genesis, in wei"),
+            fired: zero(to, "fired", "Timers that fired"),
+            cycles: zero(to, "cycles", "Cycles that fires used"),
+            cells: zero(to, "cells", "Cells that fires used"),
+            removed: added(
+                to,
+                "removed",
+                "Timers that the lane removed, by reason",
+                Row::new("reason", REMOVALS.into_iter()),
+            ),
+            clamped: zero(
+                to,
+                "clamped",
+                "Timers held to limits lower than those they were scheduled with",
+            ),
+            agents_asked: zero(to, "agents_asked", "Questions to gas bidding agents"),
+            agents_failed: zero(
+                to,
+                "agents_failed",
+                "Timers whose gas bidding agent began to fail",
+            ),
+            questions: zero(
+                to,
+                "questions_wei",
+                "Payments of timers' owners for questions to agents, in wei",
+            ),
+            registry,
+        }
     }
 
     /// Counts up to the head of a validator, at most [`BLOCKS`], and sets the gauges to that head.
-    pub(super) fn follow(&self, view: &View) -> Result<(), ApiError> {
-        let (store, head) = (view.store(), view.head());
+    ///
+    /// `state` is the validator's newest, and `begun` the height from which this process runs.
+    pub(super) fn follow(
+        &self,
+        store: &ValidatorStore,
+        state: &State,
+        begun: Height,
+    ) -> Result<(), StorageError> {
+        let head = state.height();
         // Held to the end, so that two concurrent scrapes do not count a block twice.
         let mut counted = self.counted.lock();
-        let done = (*counted).max(view.backend.begun());
+        let done = (*counted).max(begun);
         if let Some((from, to)) = uncounted(done, store.kept_from(), head) {
             let before = from.previous().unwrap_or_default();
             let lanes = store.lanes(from, to)?;
@@ -108,14 +145,13 @@ impl LaneMetrics {
             *counted = to;
         }
         let newest = store.lanes(head, head)?.pop();
-        self.show_state(&view.state);
+        self.show_state(state);
         if let Some(newest) = newest {
             self.show_block(&newest.report);
         }
         Ok(())
     }
 
-    /// The metrics as a part of an OpenMetrics text.
     pub fn encode(&self) -> String {
         openmetrics::part(&self.registry)
     }
@@ -128,10 +164,9 @@ impl LaneMetrics {
             self.removed.at(place).inc_by(timers);
         }
         self.agents_asked.inc_by(report.asked);
-        self.questions.inc_by(amount(report.questions));
+        self.questions.inc_by(amount(report.questions.get()));
     }
 
-    /// Sets the gauges from the newest block's report.
     fn show_block(&self, report: &LaneReport) {
         self.due.set(report.deferred);
         // A handler or a transaction may have cancelled timers after the scan counted them.
@@ -146,81 +181,21 @@ impl LaneMetrics {
         self.free_cells.set(report.cell_capacity.saturating_sub(report.cells));
     }
 
-    /// Sets the gauges from the state after the newest block.
     fn show_state(&self, state: &State) {
         self.queued.set(state.timers().len() as u64);
-        self.basefee.set(amount(state.lane_basefee(state.height().next())));
-        self.cycle_basefee.set(amount(state.basefee_cycle()));
-        self.burned.set(amount(state.lane().burned));
+        self.basefee.set(amount(state.lane_basefee(state.height().next()).get()));
+        self.cycle_basefee.set(amount(state.basefee_cycle().get()));
+        self.burned.set(amount(state.lane().burned.get()));
     }
+}
 
-    /// Counters are registered without `_total`, which the encoder appends.
-    fn register(&self) -> Registry {
-        let mut to = Registry::with_prefix("timer_lane");
-        to.register("due", "Timers that are due and wait after the newest block", self.due.clone());
-        to.register(
-            "deferred",
-            "Timers that are due and wait after the newest block, by reason",
-            self.deferred.clone(),
-        );
-        to.register("queued", "Timers in the queue, due or not", self.queued.clone());
-        to.register(
-            "used_cycles",
-            "Cycles that fires of the newest block used",
-            self.used_cycles.clone(),
-        );
-        to.register(
-            "free_cycles",
-            "Cycles of the lane that the newest block left",
-            self.free_cycles.clone(),
-        );
-        to.register(
-            "used_cells",
-            "Cells that fires of the newest block used",
-            self.used_cells.clone(),
-        );
-        to.register(
-            "free_cells",
-            "Cells of the lane that the newest block left",
-            self.free_cells.clone(),
-        );
-        to.register(
-            "basefee_wei",
-            "Price of a cycle of the lane in the next block, on top of the cycle basefee",
-            self.basefee.clone(),
-        );
-        to.register(
-            "cycle_basefee_wei",
-            "Price of a cycle in the next block",
-            self.cycle_basefee.clone(),
-        );
-        to.register(
-            "burned_wei",
-            "Lane basefees burned since genesis, in wei",
-            self.burned.clone(),
-        );
-        to.register("fired", "Timers that fired", self.fired.clone());
-        to.register("cycles", "Cycles that fires used", self.cycles.clone());
-        to.register("cells", "Cells that fires used", self.cells.clone());
-        to.register("removed", "Timers that the lane removed, by reason", self.removed.clone());
-        to.register(
-            "clamped",
-            "Timers held to limits lower than those they were scheduled with",
-            self.clamped.clone(),
-        );
-        to.register("agents_asked", "Questions to gas bidding agents", self.agents_asked.clone());
-        to.register(
-            "agents_failed",
-            "Timers whose gas bidding agent began to fail",
-            self.agents_failed.clone(),
-        );
-        to.register(
-            "questions_wei",
-            "Payments of timers' owners for questions to agents, in wei",
-            self.questions.clone(),
-        );
-        to
-    }
+fn zero<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
+    added(to, name, help, M::default())
+}
+
+fn added<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    to.register(name, help, metric.clone());
+    metric
 }
 
 /// The first and the last block to count after `done`: blocks that are kept, up to the head, at
@@ -234,8 +209,8 @@ fn uncounted(done: Height, kept_from: Height, head: Height) -> Option<(Height, H
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openmetrics::samples;
     use cowboy_engine::{primitives::Wei, timer::Policy};
+    use cowboy_host::openmetrics::samples;
     use std::collections::BTreeMap;
 
     fn report() -> LaneReport {

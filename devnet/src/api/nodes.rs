@@ -2,13 +2,11 @@
 
 use super::{
     backend::{Backend, Switch},
-    error::ApiError,
-    view::shown,
+    error::{ApiError, shown},
 };
-use crate::spelling::nearest;
+use cowboy_host::spelling::nearest;
 use std::sync::Arc;
 
-/// The name of the node that a name or an address in a request refers to.
 pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
     let found = backend.names.resolve(text).and_then(|address| {
         let validator = backend.slot_at(&address).map(|slot| slot.name().to_owned());
@@ -35,7 +33,6 @@ pub(super) fn all(backend: &Backend) -> Vec<String> {
     validators.chain(runners).collect()
 }
 
-/// Starts, stops or kills a node, by its name.
 pub(super) async fn switch(
     backend: Arc<Backend>,
     name: &str,
@@ -75,7 +72,6 @@ pub(super) async fn switch(
     task.await.map_err(|error| ApiError::internal(error.to_string()))?
 }
 
-/// Whether a validator or a runner of the process runs.
 pub(super) fn runs(backend: &Backend, name: &str) -> bool {
     match backend.slot(name) {
         Some(slot) => slot.running().is_some(),

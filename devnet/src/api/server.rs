@@ -5,13 +5,15 @@
 //! still reads the body of a refused request to its end, up to a limit: a client that gets the
 //! answer too early sees a broken connection instead.
 
-use super::{backend::Backend, error::ApiError, routes, streams::Streams};
-use crate::{
-    duration::Plain,
-    http::{self, Serving},
+use super::{
+    backend::Backend,
+    error::{ApiError, shown},
+    extract::BODY_LIMIT,
+    routes,
+    state::ServerState,
 };
 use axum::{
-    Json, Router,
+    Router,
     body::{Body, Bytes},
     extract::{Request, State},
     http::{
@@ -22,29 +24,21 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use cowboy_host::{
+    duration::Plain,
+    http::{self, Serving},
+};
 use futures::StreamExt as _;
-use serde::Serialize;
 use std::{
     net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
-    task::spawn_blocking,
-    time::timeout,
-};
+use tokio::{net::TcpListener, time::timeout};
 
-/// Maximum number of requests that read a validator's store at the same time.
-const READERS: usize = 8;
-/// The longest accepted body, in bytes: it fits a transaction of the maximum size, which is twice
-/// as long in hex.
-pub(super) const BODY_LIMIT: usize = 2 << 20;
 /// The longest body, in bytes, that is read and discarded so that the client gets an answer.
 const DRAIN_LIMIT: usize = 64 << 20;
 
-/// The server's limits on concurrency and time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServerLimits {
     /// Maximum number of connections. A further one replaces a connection that waits for its
@@ -77,64 +71,19 @@ const LIMITS: ServerLimits = ServerLimits {
 // A new connection does not close a stream, so there must be connections that are not streams.
 const _: () = assert!(LIMITS.streams < LIMITS.connections);
 
-/// The state that all requests share.
-pub(super) struct ServerState {
-    pub backend: Arc<Backend>,
-    /// Places for event streams.
-    pub streams: Arc<Streams>,
-    readers: Semaphore,
-    /// True once the server stops.
-    closing: watch::Receiver<bool>,
-    limits: ServerLimits,
-}
-
-impl ServerState {
-    /// Runs a read of a store on a blocking thread, so that it does not hold up other requests.
-    pub async fn blocking<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let _place = self.readers.acquire().await.expect("the semaphore is never closed");
-        let backend = self.backend.clone();
-        let done = spawn_blocking(move || read(backend)).await;
-        done.map_err(|error| ApiError::internal(format!("the request's task failed: {error}")))?
-    }
-
-    /// The result of such a read as JSON, which is serialized on that thread too because a long
-    /// answer takes time.
-    pub async fn answer<T: Serialize + 'static>(
-        &self,
-        read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<Response, ApiError> {
-        self.blocking(move |backend| Ok(Json(read(backend)?).into_response())).await
-    }
-
-    /// Resolves once the server stops.
-    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
-        http::closed(self.closing.clone())
-    }
-}
-
 /// Answers requests on `listener` in the background, on the current runtime, until it is stopped.
 /// Dropping the result also stops it.
 pub fn start(listener: TcpListener, backend: Arc<Backend>) -> Serving {
     start_within(LIMITS, listener, backend)
 }
 
-/// [`start`] with other limits.
 pub(super) fn start_within(
     limits: ServerLimits,
     listener: TcpListener,
     backend: Arc<Backend>,
 ) -> Serving {
     http::start(limits.into(), listener, None, move |closing| {
-        router(Arc::new(ServerState {
-            backend,
-            streams: Arc::new(Streams::new(limits.streams)),
-            readers: Semaphore::new(READERS),
-            closing,
-            limits,
-        }))
+        router(Arc::new(ServerState::new(backend, limits.streams, closing)), limits.request)
     })
 }
 
@@ -148,8 +97,7 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
 /// The time limit for saving a devnet, which copies its whole folder.
 const SAVING: Duration = Duration::from_secs(3_600);
 
-/// The routes, and the checks that every request passes before them.
-pub(super) fn router(shared: Arc<ServerState>) -> Router {
+fn router(shared: Arc<ServerState>, limit: Duration) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
         router = router.route(route.path, route.handler);
@@ -157,18 +105,18 @@ pub(super) fn router(shared: Arc<ServerState>) -> Router {
     router
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(shared.limits.request, guard))
+        .layer(middleware::from_fn_with_state(limit, guard))
         .with_state(shared)
 }
 
 async fn no_route(method: Method, uri: Uri) -> ApiError {
-    let path = super::view::shown(uri.path());
+    let path = shown(uri.path());
     ApiError::not_found(format!("there is no {method} {path}"))
         .hint("GET /openapi.json lists the routes")
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {
-    let path = super::view::shown(uri.path());
+    let path = shown(uri.path());
     ApiError::bad_request(format!("{path} takes no {method}"))
         .hint("GET /openapi.json lists the routes")
         .status(StatusCode::METHOD_NOT_ALLOWED)

@@ -1,11 +1,10 @@
 //! Requests that change a running runner's capacity, and the reports to its validators that follow.
 
-use super::{
-    error::ApiError,
+use super::error::{ApiError, shown};
+use crate::{
+    topology::MAX_CONCURRENT_JOBS,
     types::{CapabilitiesRequest, LimitRequest},
-    view::shown,
 };
-use crate::topology::MAX_CONCURRENT_JOBS;
 use cowboy_engine::{
     presence::view::MAX_WITHDRAWN,
     registry::{Ability, AbilityError, JobKind},
@@ -16,13 +15,9 @@ use std::collections::BTreeSet;
 /// A request's command to a running runner of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
-    /// Change nothing, only answer.
     Look,
-    /// Take no new jobs.
     Pause,
-    /// Take jobs again.
     Resume,
-    /// Take at most this many at a time.
     Limit(u32),
     /// Restore the first abilities, and withdraw the others for now.
     Change(BTreeSet<Ability>, BTreeSet<Ability>),
@@ -34,7 +29,6 @@ pub enum SteerError {
     /// The runner would have more labels withdrawn than validators store.
     #[error("{0} labels withdrawn, but the maximum is {MAX_WITHDRAWN}")]
     TooMany(usize),
-    /// The runner has no executor for jobs of that kind.
     #[error("the runner cannot execute jobs of kind {0}")]
     CannotExecute(JobKind),
 }
@@ -43,12 +37,10 @@ pub enum SteerError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     pub load: BackpressureSignal,
-    /// The abilities withdrawn for now.
     pub withdrawn: BTreeSet<Ability>,
 }
 
 impl LimitRequest {
-    /// The command, if the request is valid.
     pub fn steer(&self) -> Result<Steer, ApiError> {
         let most = self.max_concurrent;
         if most == 0 || u64::from(most) > MAX_CONCURRENT_JOBS {
@@ -62,7 +54,6 @@ impl LimitRequest {
 }
 
 impl CapabilitiesRequest {
-    /// The command, if the request is valid.
     pub fn steer(&self) -> Result<Steer, ApiError> {
         let parsed = |field: &str, labels: &[String]| {
             let parsed = labels.iter().map(|label| label.parse());

@@ -35,7 +35,6 @@ struct OpenStreams {
 }
 
 struct Stream {
-    /// Whether its request showed the token.
     known: bool,
     /// When its client stopped reading, as a number that only orders streams; `None` means that the
     /// client reads, or that the system still buffers for it.
@@ -86,7 +85,6 @@ impl OpenStreams {
         self.streams.values().filter(|stream| stream.known == known).count()
     }
 
-    /// Ends a stream of this group.
     fn replace(&mut self, known: bool) {
         let group = self.streams.iter().filter(|(_, stream)| stream.known == known);
         let goes = group.min_by_key(|(number, stream)| match (stream.stalled)() {
@@ -101,7 +99,6 @@ impl OpenStreams {
 }
 
 impl StreamPlace {
-    /// Resolves when another stream has the place.
     pub(super) async fn replaced(&self) {
         self.go.notified().await;
     }

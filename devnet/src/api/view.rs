@@ -2,14 +2,18 @@
 
 use super::{
     backend::{Backend, Running},
-    error::ApiError,
-    types::{HashText, Text, TimeText},
+    error::{ApiError, shown},
 };
-use crate::{chain::ledger::Rooted, spelling::nearest, storage::ValidatorStore};
+use crate::{
+    chain::ledger::Rooted,
+    storage::ValidatorStore,
+    types::{Text, TimeText},
+};
 use cowboy_engine::{
     chain::{Block, Header, State},
     primitives::{Address, Hash, Height, Shortfall},
 };
+use cowboy_host::spelling::nearest;
 use jiff::Timestamp;
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -60,7 +64,6 @@ impl Glance {
         }
     }
 
-    /// The names of nodes, in order.
     pub fn named<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) -> Vec<String> {
         addresses.into_iter().map(|address| self.name(address)).collect()
     }
@@ -88,12 +91,10 @@ impl View {
         Ok(Self { glance: Glance { backend, state }, running })
     }
 
-    /// The validator's store.
     pub fn store(&self) -> &ValidatorStore {
         self.running.ledger.store()
     }
 
-    /// The height of the newest block.
     pub fn head(&self) -> Height {
         self.state.height()
     }
@@ -132,7 +133,6 @@ impl View {
         Err(ApiError::gone(message).hint("`storage.keep` in the topology says how much is kept"))
     }
 
-    /// Checks that the block at `height` is final here.
     pub fn reached(&self, height: Height) -> Result<(), ApiError> {
         let head = self.head();
         if height <= head {
@@ -181,7 +181,6 @@ impl View {
     }
 }
 
-/// The running validator that a request names.
 fn chosen(backend: &Backend, node: &str) -> Result<Running, ApiError> {
     let slots = backend.slots();
     let address = backend.names.resolve(node);
@@ -213,21 +212,6 @@ fn furthest(backend: &Backend) -> Result<Running, ApiError> {
         ApiError::unavailable("no validator is running")
             .hint("start one: cowboyctl validator start NAME")
     })
-}
-
-/// Parses a hash in a request. `what` names the hashed object.
-pub(super) fn hash(what: &str, text: &str) -> Result<Hash, ApiError> {
-    text.parse::<HashText>().map(|hash| hash.0).map_err(|_| {
-        let text = shown(text);
-        ApiError::bad_request(format!(
-            "`{text}` is not a valid {what}: expected 0x and 64 hex digits"
-        ))
-    })
-}
-
-/// The first 80 characters of a request's text, escaped, so that an error fits on one line.
-pub(super) fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_default).collect()
 }
 
 /// A time from Unix milliseconds, saturating at the last representable time.

@@ -28,7 +28,6 @@ pub(super) fn genesis() -> Genesis {
     }
 }
 
-/// The state before the first block.
 pub(super) fn state() -> State {
     genesis().state().expect("it starts a chain")
 }

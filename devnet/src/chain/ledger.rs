@@ -22,7 +22,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::{self, Receiver, error::RecvError};
 
 /// Number of recent states that can be read and forked.
 pub const STATES_KEPT: usize = 256;
@@ -35,52 +35,24 @@ const _: () = assert!((MAX_AHEAD as usize) < STATES_KEPT, "the stored head's sta
 /// Why a ledger cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The genesis document does not start a chain.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// The store fails or is damaged.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A final block does not extend the chain that this validator executed.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// Another block was final at this height.
     #[error("block {height} is {got}, but {expected} was executed as final at that height")]
-    Conflict {
-        height: Height,
-        /// The hash of the new block.
-        got: Hash,
-        /// The hash of the executed block.
-        expected: Hash,
-    },
-    /// A block that the store should have is missing.
+    Conflict { height: Height, got: Hash, expected: Hash },
     #[error("block {height} is missing from the store, whose last is {head}")]
-    Missing {
-        height: Height,
-        /// The last stored height.
-        head: Height,
-    },
-    /// Executing a stored block again gave another root: the storage or the program has changed.
+    Missing { height: Height, head: Height },
+    /// The storage or the program has changed.
     #[error("block {height} executed again gives root {got}, the store says {expected}")]
-    Diverged {
-        height: Height,
-        /// The root computed now.
-        got: Hash,
-        /// The stored root.
-        expected: Hash,
-    },
-    /// More final blocks are ahead of the archive than the ledger keeps.
+    Diverged { height: Height, got: Hash, expected: Hash },
     #[error("block {got} would be executed while {stored} is the last stored")]
-    TooFarAhead {
-        /// The block's height.
-        got: Height,
-        /// The last stored height.
-        stored: Height,
-    },
+    TooFarAhead { got: Height, stored: Height },
 }
 
 impl LedgerError {
-    /// Whether the store is damaged.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Storage(error) => error.is_damage(),
@@ -97,11 +69,8 @@ impl LedgerError {
 pub struct Alarm {
     /// The block that names the other root.
     pub block: Hash,
-    /// The ancestor's height.
     pub height: Height,
-    /// The root in the block.
     pub theirs: Hash,
-    /// The root computed here.
     pub ours: Hash,
 }
 
@@ -140,7 +109,6 @@ struct LedgerInner {
 struct Chain {
     /// Consecutive; the newest is last. Never empty.
     recent: VecDeque<Rooted>,
-    /// Executed but not stored yet.
     ahead: BTreeMap<Height, Arc<ExecutedBlock>>,
     stored: Height,
     waiters: BTreeMap<Height, Vec<oneshot::Sender<()>>>,
@@ -206,7 +174,6 @@ impl Ledger {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The store behind it.
     pub fn store(&self) -> &Arc<ValidatorStore> {
         &self.0.store
     }
@@ -246,11 +213,10 @@ impl Ledger {
 
     /// Every block from now on, once it is stored. A subscriber that falls [`SUBSCRIBER_LAG`]
     /// behind is told so and continues with the blocks that are left.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<ExecutedBlock>> {
+    pub fn subscribe(&self) -> Receiver<Arc<ExecutedBlock>> {
         self.0.subscribers.subscribe()
     }
 
-    /// The first contradiction between this validator's execution and the chain, if any.
     pub fn alarm(&self) -> Option<Alarm> {
         self.0.chain.lock().alarm
     }
@@ -359,6 +325,21 @@ impl Ledger {
     /// Stores a snapshot of the stored head, so that the next start executes no block again.
     pub fn snapshot(&self) -> Result<(), LedgerError> {
         Ok(self.0.store.snapshot(&self.head())?)
+    }
+}
+
+/// Calls `look` with the blocks that a ledger executes until its validator has ended. Blocks that
+/// come too fast for `look` are skipped.
+pub async fn follow(
+    mut blocks: Receiver<Arc<ExecutedBlock>>,
+    mut look: impl FnMut(&ExecutedBlock),
+) {
+    loop {
+        match blocks.recv().await {
+            Ok(block) => look(&block),
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

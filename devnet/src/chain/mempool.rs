@@ -51,22 +51,9 @@ pub enum MempoolError {
     #[error(transparent)]
     Admission(#[from] AdmissionError),
     #[error("NonceTooLow: {got} where {expected} is next")]
-    NonceTooLow {
-        /// The account's next nonce.
-        expected: u64,
-        /// The transaction's nonce.
-        got: u64,
-    },
-    /// The nonce is further ahead than the length of a queue.
+    NonceTooLow { expected: u64, got: u64 },
     #[error("NonceTooHigh: {got} where {expected} is next and at most {limit} can wait")]
-    NonceTooHigh {
-        /// The account's next nonce.
-        expected: u64,
-        /// The transaction's nonce.
-        got: u64,
-        limit: usize,
-    },
-    /// It does not fit into any block.
+    NonceTooHigh { expected: u64, got: u64, limit: usize },
     #[error(
         "TooLarge: {cycles} cycles and {cells} cells are used or bought, a block holds {} and {}",
         meter::MAX_BLOCK_CYCLES,
@@ -75,19 +62,13 @@ pub enum MempoolError {
     TooLarge {
         /// Cycles used, or bought if the use is metered.
         cycles: Cycles,
-        /// Cells used, or bought if the use is metered.
         cells: Cells,
     },
-    /// A transaction with this nonce waits, and the new one does not pay enough more.
     #[error(
         "Underpriced: {waiting} waits with nonce {nonce}; every price must exceed its by \
          {REPLACEMENT_PERCENT} %"
     )]
-    Underpriced {
-        nonce: u64,
-        /// The waiting transaction.
-        waiting: Hash,
-    },
+    Underpriced { nonce: u64, waiting: Hash },
     #[error("Full: {waiting} transactions wait {scope}")]
     Full {
         waiting: usize,
@@ -96,14 +77,12 @@ pub enum MempoolError {
     },
 }
 
-/// A waiting transaction.
 #[derive(Clone, Debug)]
 struct Entry {
     transaction: SignedTransaction,
     hash: Hash,
     /// Its share of a block: its use, or the bought maximum if the use is metered.
     cycles: Cycles,
-    /// See `cycles`.
     cells: Cells,
     since: Height,
 }
@@ -155,17 +134,14 @@ pub struct PendingPool {
 }
 
 impl PendingPool {
-    /// The number of waiting transactions.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// Whether the pool has no transactions.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// The waiting transaction with this hash.
     pub fn get(&self, hash: &Hash) -> Option<&SignedTransaction> {
         let (sender, nonce) = self.by_hash.get(hash)?;
         Some(&self.queues.get(sender)?.get(nonce)?.transaction)
@@ -176,7 +152,6 @@ impl PendingPool {
         self.queues.values().flat_map(|queue| queue.values()).map(|entry| &entry.transaction)
     }
 
-    /// Whether a transaction of `sender` with this nonce waits.
     pub fn waits(&self, sender: &Address, nonce: u64) -> bool {
         self.queues.get(sender).is_some_and(|queue| queue.contains_key(&nonce))
     }
@@ -311,7 +286,6 @@ impl PendingPool {
     }
 }
 
-/// A sender's position in a pick.
 struct Cursor<'a> {
     sender: &'a Address,
     queue: &'a BTreeMap<u64, Entry>,
@@ -431,7 +405,6 @@ struct MempoolInner {
 }
 
 impl Mempool {
-    /// An empty pool that shares copies of transactions through `known`.
     pub fn new(known: Known) -> Self {
         Self(Arc::new(MempoolInner {
             pool: Mutex::default(),
@@ -441,8 +414,7 @@ impl Mempool {
         }))
     }
 
-    /// Adds a transaction, checked against the state that the next block is built on, and offers it
-    /// to gossip. Returns whether it is new; one that waits already is accepted again silently.
+    /// Like [`PendingPool::insert`], and offers the transaction to gossip.
     pub fn submit(
         &self,
         transaction: SignedTransaction,
@@ -459,17 +431,14 @@ impl Mempool {
         Ok(is_new)
     }
 
-    /// Calls `read` with the locked pool.
     pub fn with<T>(&self, read: impl FnOnce(&PendingPool) -> T) -> T {
         read(&self.0.pool.lock())
     }
 
-    /// Drops transactions that cannot be in a block after `state`, and those that waited too long.
     pub fn settle(&self, state: &State) {
         self.0.pool.lock().settle(state);
     }
 
-    /// The shared copies of transactions.
     pub fn known(&self) -> &Known {
         &self.0.known
     }

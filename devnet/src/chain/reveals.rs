@@ -30,7 +30,6 @@ const MAX_BATCH: usize = MAX_RETURN_BYTES as usize + RECORD;
 pub const MAX_MESSAGE: usize = MAX_BATCH + LIST_HEAD;
 /// Results that may wait to be sent: those of a hundred of the largest committees.
 const OUTGOING: usize = 4_096;
-/// Messages that may wait to be read.
 const INCOMING: usize = 64;
 
 /// A result revealed by its runner.
@@ -48,7 +47,6 @@ impl Revealed {
     }
 }
 
-/// The results of one message.
 type Batch = Arc<[Arc<Revealed>]>;
 
 /// A validator's access to the channel. Clones share it.
@@ -73,7 +71,6 @@ pub fn exchange() -> (Exchange, Port) {
 }
 
 impl Exchange {
-    /// Sends a result to every other validator.
     pub fn send(&self, revealed: Arc<Revealed>) {
         if let Err(error) = self.outgoing.try_send(revealed) {
             tracing::debug!(%error, "a revealed result is not passed on now");

@@ -2,13 +2,11 @@
 //! events from the components of speculation.
 
 use super::{Client, ClientError, REQUEST_TIMEOUT, malformed};
-use crate::{
-    api::types::{
-        BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, SPECULATION_EVENT, SpeculationEvent,
-        SpeculationEventQuery, StreamQuery,
-    },
-    sse::{Parser, SseMessage},
+use crate::types::{
+    BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, SPECULATION_EVENT, SpeculationEvent,
+    SpeculationEventQuery, StreamQuery,
 };
+use cowboy_host::sse::{Parser, SseMessage};
 use reqwest::{Method, Response};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::VecDeque, fmt::Debug, time::Duration};
@@ -29,11 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A message of one of the streams.
 pub trait Streamed: DeserializeOwned {
-    /// The query of the stream.
     type Query: Serialize + Debug + Clone;
     /// The stream's path below `/v1`.
     const PATH: &'static [&'static str];
-    /// The type of its events.
     const EVENT: &'static str;
 
     /// The message's number, which orders the stream and is the id of the event.
@@ -108,7 +104,7 @@ impl<T: Streamed> EventStream<T> {
         Ok(())
     }
 
-    /// The next message. Dropping the future loses nothing.
+    /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<T, ClientError> {
         let mut pause = FIRST_PAUSE;
         let mut lost_since = None;

@@ -1,7 +1,7 @@
 //! The client against a listener that answers with prepared bytes.
 
 use super::*;
-use crate::api::types::{BlockNotice, HashText, Text};
+use crate::types::{BlockNotice, Bytes, HashText, Text, TransactionRequest};
 use cowboy_engine::primitives::Hash;
 use futures::future::join_all;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -174,7 +174,8 @@ async fn no_more_requests_are_under_way_than_may_be() {
 
 #[tokio::test]
 async fn speculation_is_asked_for_by_number_and_name() {
-    use crate::api::types::{OfPipelineQuery, PipelineQuery, PipelineRequest, PipelineStatus};
+    use crate::types::{OfPipelineQuery, PipelineQuery, PipelineRequest, PipelineStatus};
+
     let answers = vec![
         response("202 Accepted", r#"{"pipeline":3,"name":"p","tasks":1}"#),
         response("200 OK", "[]"),

@@ -68,7 +68,6 @@ const EXECUTION_WAIT: Duration = Duration::from_millis(150);
 /// The archive of blocks.
 pub type Marshal = core::Mailbox<Scheme, Standard<Block>>;
 
-/// Why a block is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum BlockRefusal {
     #[error("its header names another round, proposer or parent than its proposal")]
@@ -114,7 +113,6 @@ enum BlockRefusal {
 pub struct TakesPart(Arc<AtomicBool>);
 
 impl TakesPart {
-    /// Whether consensus has asked.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -136,7 +134,6 @@ pub struct Application {
     pub(super) pace: Pace,
     pub(super) fast_forward: FastForward,
     pub(super) takes_part: TakesPart,
-    /// The validator's log span.
     pub(super) span: Span,
 }
 

@@ -76,13 +76,11 @@ const PROOF_WITHIN: u64 = 64;
 
 type Recent<E, V> = prunable::Archive<EightCap, E, Digest, V>;
 
-/// The archive of final blocks.
 pub(super) struct Blocks<E: Storage + Metrics + Clock> {
     recent: Recent<E, Arc<Block>>,
     store: Arc<ValidatorStore>,
 }
 
-/// The archive of certificates.
 pub(super) struct Certificates<E: Storage + Metrics + Clock> {
     recent: Recent<E, Finalization>,
     store: Arc<ValidatorStore>,
@@ -91,13 +89,10 @@ pub(super) struct Certificates<E: Storage + Metrics + Clock> {
 /// Why the archive cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The archive's journals fail.
     #[error(transparent)]
     Recent(#[from] archive::Error),
-    /// The validator's store fails.
     #[error(transparent)]
     Store(#[from] StorageError),
-    /// A stored block is malformed.
     #[error(transparent)]
     Block(#[from] BadProposer),
 }

@@ -58,7 +58,6 @@ pub struct BlockConfig {
 }
 
 impl Block {
-    /// Wraps a block of the chain. Fails if the proposer's key is invalid.
     pub fn new(block: chain::Block) -> Result<Self, BadProposer> {
         let bytes = block.to_bytes().into();
         Self::from_parts(block, bytes)
@@ -76,7 +75,6 @@ impl Block {
         Ok(Self(Arc::new(BlockInner { block: Arc::new(block), digest, context, bytes })))
     }
 
-    /// The wrapped block of the chain.
     pub fn chain(&self) -> &Arc<chain::Block> {
         &self.0.block
     }

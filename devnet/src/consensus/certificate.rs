@@ -16,32 +16,13 @@ use cowboy_engine::{
 pub enum CertificateError {
     /// Too few or too many votes: a certificate holds exactly a quorum.
     #[error("{got} votes where {expected} make a quorum")]
-    Votes {
-        /// The number of votes.
-        got: usize,
-        /// The committee's quorum.
-        expected: usize,
-    },
-    /// A vote by a validator that is not in the committee.
+    Votes { got: usize, expected: usize },
     #[error("a vote by validator {validator} of a committee of {validators}")]
-    UnknownValidator {
-        /// The vote's validator index.
-        validator: u32,
-        /// The committee's size.
-        validators: usize,
-    },
-    /// Votes out of order, or two by one validator.
+    UnknownValidator { validator: u32, validators: usize },
     #[error("the vote of validator {validator} follows that of validator {after}")]
-    Order {
-        /// The vote's validator index.
-        validator: u32,
-        /// The index of the vote before it.
-        after: u32,
-    },
-    /// A signature that is not its validator's signature on this block with this bitmap.
+    Order { validator: u32, after: u32 },
     #[error("the vote of validator {validator} (0x{}) is not signed by it", hex::encode(key))]
     Signature {
-        /// The validator's index.
         validator: u32,
         /// The validator's ed25519 key.
         key: [u8; 32],

@@ -54,7 +54,6 @@ impl<S, R> Channels<S, R> {
         }
     }
 
-    /// The same channels with mapped receivers.
     pub fn map_receivers<T>(self, mut map: impl FnMut(R) -> T) -> Channels<S, T> {
         let mut map = |(sender, receiver)| (sender, map(receiver));
         Channels {
@@ -73,9 +72,7 @@ impl<S, R> Channels<S, R> {
 /// A validator's end of the network.
 pub struct Endpoint<S, R, B, P> {
     pub channels: Channels<S, R>,
-    /// Cuts off peers that break the protocol.
     pub blocker: B,
-    /// Provides the set of peers.
     pub peers: P,
 }
 

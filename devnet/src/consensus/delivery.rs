@@ -1,12 +1,11 @@
 //! Final blocks on their way from the archive into the ledger.
 
 use super::{
-    Digest,
+    Digest, EngineError,
     application::{Marshal, now_ms},
     archive,
     block::Block,
     certificate,
-    engine::EngineError,
     held::Held,
     scheme::Schemes,
 };
@@ -60,7 +59,6 @@ impl Reporter for Deliveries {
     }
 }
 
-/// Moves final blocks into the ledger.
 pub(super) struct Delivering {
     pub(super) ledger: Ledger,
     pub(super) mempool: Mempool,

@@ -11,8 +11,8 @@
 //! and delivers them in order. After a restart it delivers unacknowledged ones again.
 
 use super::{
-    application::Application,
-    application::TakesPart,
+    EngineError,
+    application::{Application, TakesPart},
     archive::{self, ArchiveError},
     block::{Block, BlockConfig},
     certificate,
@@ -20,18 +20,11 @@ use super::{
     delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED},
     epochs::{BUFFER, ConsensusChannels, Epochs, MAILBOX, VIEWS_KEPT},
     held::Held,
-    network::NetworkError,
     presence::{LocalPresence, RunnerView, Sightings},
-    scheme::{CommitteeError, MAX_PARTICIPANTS, Scheme, Schemes},
+    scheme::{MAX_PARTICIPANTS, Scheme, Schemes},
     timing::{FastForward, Timing},
 };
-use crate::chain::{
-    gossip,
-    ledger::{Ledger, LedgerError},
-    mempool::Mempool,
-    reveals,
-};
-use crate::storage::StorageError;
+use crate::chain::{gossip, ledger::Ledger, mempool::Mempool, reveals};
 use commonware_broadcast::buffered;
 use commonware_consensus::{
     marshal::{self, Start, core::Actor, resolver::p2p as resolver, standard::Inline},
@@ -69,72 +62,18 @@ const STORAGE_WAIT: Duration = Duration::from_secs(5);
 pub struct EngineConfig {
     /// The validator's name: the prefix of its storage partitions (letters, digits, `-`, `_`).
     pub name: String,
-    /// Its ed25519 key.
     pub key: PrivateKey,
-    /// Block 0.
     pub genesis: chain::Block,
     pub timing: Timing,
-    /// Lifts the proposers' pace.
     pub fast_forward: FastForward,
     pub ledger: Ledger,
     pub mempool: Mempool,
-    /// The exchange of committees' results.
     pub reveals: reveals::Port,
-    /// The validator's view of the runners.
     pub view: Arc<dyn RunnerView>,
     /// Certificates and counters, shared with observers.
     pub held: Held,
     /// Set once the validator takes part in consensus.
     pub takes_part: TakesPart,
-}
-
-/// Why a validator ended.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// It could not connect to the network.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// Its store fails.
-    #[error(transparent)]
-    Store(#[from] StorageError),
-    /// Its ledger cannot continue.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// Its chain has an invalid committee.
-    #[error(transparent)]
-    Committee(#[from] CommitteeError),
-    /// Its consensus storage fails.
-    #[error("storage partition {partition}: {error}")]
-    Storage { partition: String, error: String },
-    /// The archive lacks a block that it counts as delivered.
-    #[error("block {0} is missing from the archive")]
-    Archive(primitives::Height),
-    /// The only validator lost a block, so no peer can return it.
-    #[error(
-        "block {0} is lost: the store is damaged or gone, and no other validator has the block"
-    )]
-    Lost(primitives::Height),
-    /// The archives fail.
-    #[error("the archive: {0}")]
-    Recent(#[from] ArchiveError),
-    /// A part ended that should run as long as the validator.
-    #[error("{part} ended: {error}")]
-    Ended { part: &'static str, error: String },
-}
-
-impl EngineError {
-    /// Whether damaged consensus files may be the cause, as opposed to the network, the chain, or a
-    /// block that no other validator has.
-    pub const fn may_be_damage(&self) -> bool {
-        match self {
-            Self::Storage { .. } | Self::Archive(_) | Self::Recent(_) | Self::Ended { .. } => true,
-            Self::Network(_)
-            | Self::Store(_)
-            | Self::Ledger(_)
-            | Self::Committee(_)
-            | Self::Lost(_) => false,
-        }
-    }
 }
 
 /// How long to wait for the ledger's own error when another part ends first.
@@ -293,12 +232,8 @@ where
                 value_write_buffer: BUFFER,
                 replay_buffer: BUFFER,
             };
-            prunable::Archive::init(context.child($part), config).await.map_err(|error| {
-                EngineError::Storage {
-                    partition: format!("{name}-{}", $part),
-                    error: error.to_string(),
-                }
-            })?
+            let archive = prunable::Archive::init(context.child($part), config).await;
+            archive.map_err(|error| failed(&format!("{name}-{}", $part), &error))?
         }};
     }
     let mut recent_certificates =
@@ -312,10 +247,7 @@ where
         tracing::warn!(stored, "the archive does not continue this store: fetching missing blocks");
         recent_blocks.destroy().await.map_err(ArchiveError::from)?;
         recent_certificates.destroy().await.map_err(ArchiveError::from)?;
-        context.remove(&metadata, None).await.map_err(|error| EngineError::Storage {
-            partition: metadata.clone(),
-            error: error.to_string(),
-        })?;
+        context.remove(&metadata, None).await.map_err(|error| failed(&metadata, &error))?;
         recent_certificates =
             archive!("finalizations", Scheme::certificate_codec_config_unbounded());
         recent_blocks = archive!("blocks", blocks.clone());
@@ -454,15 +386,16 @@ fn metadata(name: &str) -> String {
     format!("{name}-marshal-application-metadata")
 }
 
-/// Whether a partition contains anything.
 async fn is_there<E: Storage>(context: &E, partition: &str) -> Result<bool, EngineError> {
     match context.scan(partition).await {
         Ok(blobs) => Ok(!blobs.is_empty()),
         Err(RuntimeError::PartitionMissing(_)) => Ok(false),
-        Err(error) => {
-            Err(EngineError::Storage { partition: partition.to_owned(), error: error.to_string() })
-        }
+        Err(error) => Err(failed(partition, &error)),
     }
+}
+
+fn failed(partition: &str, error: &impl ToString) -> EngineError {
+    EngineError::Storage { partition: partition.to_owned(), error: error.to_string() }
 }
 
 /// Waits until no blob of `partitions` is open, because a stopped validator closes its files a
@@ -473,14 +406,10 @@ async fn released<E: Clock + Storage>(
 ) -> Result<(), EngineError> {
     let deadline = context.current() + STORAGE_WAIT;
     for partition in partitions {
-        let failed = |error: RuntimeError| EngineError::Storage {
-            partition: partition.clone(),
-            error: error.to_string(),
-        };
         let blobs = match context.scan(partition).await {
             Ok(blobs) => blobs,
             Err(RuntimeError::PartitionMissing(_)) => continue,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(failed(partition, &error)),
         };
         for blob in blobs {
             // The blob's owner meets and reports other errors.
@@ -488,7 +417,7 @@ async fn released<E: Clock + Storage>(
                 context.open(partition, &blob).await
             {
                 if context.current() >= deadline {
-                    return Err(failed(error));
+                    return Err(failed(partition, &error));
                 }
                 context.sleep(Duration::from_millis(5)).await;
             }

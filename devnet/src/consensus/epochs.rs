@@ -68,7 +68,6 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// Verification, proposals and reports of one validator, shared by its epochs.
 pub(super) type Automaton<E> = Inline<E, Scheme, Application, Block, FixedEpocher>;
 
-/// The state shared by all epochs of one validator.
 pub(super) struct Epochs<E, B>
 where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
@@ -92,14 +91,12 @@ where
     pub(super) genesis: Digest,
 }
 
-/// The subchannels of one epoch.
 struct Subchannels<S: Sender> {
     votes: (SubSender<S>, Early<SubReceiver<S::PublicKey>>),
     certificates: (SubSender<S>, SubReceiver<S::PublicKey>),
     resolver: (SubSender<S>, SubReceiver<S::PublicKey>),
 }
 
-/// The sources of each epoch's subchannels.
 struct Muxes<S: Sender> {
     votes: MuxHandle<S>,
     certificates: MuxHandle<S>,
@@ -170,7 +167,6 @@ where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
     B: Blocker<PublicKey = PublicKey>,
 {
-    /// The partition of an epoch's journal.
     pub(super) fn journal(name: &str, epoch: Epoch) -> String {
         format!("{name}-simplex-{epoch}")
     }
@@ -372,7 +368,6 @@ where
     }
 }
 
-/// The channels that epochs share.
 pub(super) struct ConsensusChannels<S, R> {
     pub(super) votes: (S, R),
     pub(super) certificates: (S, R),
@@ -393,7 +388,6 @@ type Simplex<E, B> = Engine<
     Sequential,
 >;
 
-/// A task that is aborted when dropped.
 struct Aborting(Handle<()>);
 
 impl Drop for Aborting {

@@ -19,7 +19,6 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 /// A network behind a validator's tap.
 pub struct Faulty<N> {
-    /// The network that carries the messages.
     pub network: N,
     pub tap: Tap,
 }

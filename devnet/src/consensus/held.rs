@@ -21,7 +21,6 @@ const KEPT: usize = 128;
 pub struct Counters {
     /// Views given up.
     pub nullified: u64,
-    /// Blocks certified as final.
     pub finalized: u64,
     /// Votes that contradict another by the same validator.
     pub conflicts: u64,
@@ -41,7 +40,6 @@ struct HeldInner {
 }
 
 impl Held {
-    /// The finalization held for a block.
     pub fn get(&self, block: &Digest) -> Option<Finalization> {
         self.0.lock().finalizations.get(block).cloned()
     }
@@ -82,7 +80,6 @@ impl Held {
         });
     }
 
-    /// The counts of this run.
     pub fn counters(&self) -> Counters {
         self.0.lock().counters
     }

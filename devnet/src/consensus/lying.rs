@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 /// A view behind a validator's tap.
 pub struct Lying {
-    /// The validator's true view.
     pub view: Arc<dyn RunnerView>,
     pub tap: Tap,
 }

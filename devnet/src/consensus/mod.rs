@@ -29,7 +29,10 @@ pub mod start_barrier;
 pub mod timing;
 pub mod vote;
 
+use self::{archive::ArchiveError, network::NetworkError, scheme::CommitteeError};
+use crate::{chain::ledger::LedgerError, storage::StorageError};
 use commonware_cryptography::ed25519::PublicKey;
+use cowboy_engine::primitives::Height;
 
 /// The consensus library's name for a block: the block's keccak256 hash, in the library's
 /// 32-byte digest type. No SHA-256 is computed.
@@ -40,3 +43,45 @@ pub type Finalization = commonware_consensus::simplex::types::Finalization<schem
 
 /// The place of a proposed block in consensus: round, leader, parent.
 pub type Context = commonware_consensus::simplex::types::Context<Digest, PublicKey>;
+
+/// Why a validator ended.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error(transparent)]
+    Store(#[from] StorageError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
+    #[error("storage partition {partition}: {error}")]
+    Storage { partition: String, error: String },
+    /// The archive lacks a block that it counts as delivered.
+    #[error("block {0} is missing from the archive")]
+    Archive(Height),
+    #[error(
+        "block {0} is lost: the store is damaged or gone, and no other validator has the block"
+    )]
+    Lost(Height),
+    #[error("the archive: {0}")]
+    Recent(#[from] ArchiveError),
+    /// A part ended that should run as long as the validator.
+    #[error("{part} ended: {error}")]
+    Ended { part: &'static str, error: String },
+}
+
+impl EngineError {
+    /// Whether damaged consensus files may be the cause, as opposed to the network, the chain, or a
+    /// block that no other validator has.
+    pub const fn may_be_damage(&self) -> bool {
+        match self {
+            Self::Storage { .. } | Self::Archive(_) | Self::Recent(_) | Self::Ended { .. } => true,
+            Self::Network(_)
+            | Self::Store(_)
+            | Self::Ledger(_)
+            | Self::Committee(_)
+            | Self::Lost(_) => false,
+        }
+    }
+}

@@ -35,33 +35,25 @@ const LISTEN_WAIT: Duration = Duration::from_secs(2);
 /// Why a validator has no network.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// The port is in use.
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
-    /// The list of ports lacks the validator's own.
     #[error("no port is given for the validator with the key {0}")]
     NoPort(String),
-    /// Two validators have the same key.
     #[error("two validators have the same consensus key")]
     RepeatedKey,
-    /// A simulated network failed.
     #[error("the simulated network refuses: {0}")]
     Simulated(String),
 }
 
 /// A way to connect a validator to the others.
 pub trait Network<E>: Send + 'static {
-    /// Sends on one channel.
     type Sender: Sender<PublicKey = PublicKey>;
-    /// Receives on one channel.
     type Receiver: Receiver<PublicKey = PublicKey>;
-    /// Cuts off peers that break the protocol.
     type Blocker: Blocker<PublicKey = PublicKey>;
-    /// Provides the set of peers.
     type Peers: Provider<PublicKey = PublicKey>;
 
-    /// Connects. The network's tasks end with the task of `context`. `quota` applies to each peer
-    /// on each channel.
+    /// The network's tasks end with the task of `context`. `quota` applies to each peer on each
+    /// channel.
     fn connect(
         self,
         context: E,

@@ -39,7 +39,6 @@ struct SeenRunners {
 }
 
 impl Sightings {
-    /// Records a block's height.
     pub fn saw(&self, block: &Block) {
         let mut seen = self.0.lock();
         if seen.heights.insert(block.digest(), block.header().height).is_none() {
@@ -66,7 +65,6 @@ pub struct LocalPresence {
 }
 
 impl LocalPresence {
-    /// The presence according to `view`, in the order of `ledger`.
     pub const fn new(ledger: Ledger, sightings: Sightings, view: Arc<dyn RunnerView>) -> Self {
         Self { ledger, sightings, view }
     }

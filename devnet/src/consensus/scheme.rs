@@ -63,13 +63,10 @@ pub trait BitmapSource: Send + Sync + 'static {
 /// Why validators cannot form a committee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
-    /// A validator's consensus key is not an ed25519 public key.
     #[error("the consensus key of validator {0} is not an ed25519 public key")]
     Key(Address),
-    /// The bytes are not an ed25519 public key.
     #[error("0x{} is not an ed25519 public key", hex::encode(.0))]
     NoKey([u8; 32]),
-    /// A consensus key appears twice.
     #[error("two validators have the same consensus key")]
     Repeated,
 }
@@ -99,7 +96,6 @@ impl Committee {
         Ok(Self::new(chain_id, keys))
     }
 
-    /// The committee of `validators` on the chain `chain_id`.
     pub fn of(chain_id: u64, validators: &[GenesisValidator]) -> Result<Self, CommitteeError> {
         let key = |validator: &GenesisValidator| {
             PublicKey::decode(Copying(&validator.consensus_key))
@@ -120,12 +116,10 @@ impl Committee {
         self.validators.quorum::<N3f1>() as usize
     }
 
-    /// The key of validator number `index`.
     pub fn key(&self, index: u32) -> Option<&PublicKey> {
         self.validators.key(Participant::new(index))
     }
 
-    /// Whether `vote` is a valid signature of its validator on `subject`.
     pub(super) fn verify_vote<D>(&self, subject: &Subject<'_, D>, vote: &Vote) -> bool
     where
         D: Digest,
@@ -178,7 +172,6 @@ impl fmt::Debug for Committee {
     }
 }
 
-/// A signature and the data to verify it against.
 struct Item<'a> {
     namespace: &'a [u8],
     message: Bytes,
@@ -271,7 +264,6 @@ impl Scheme {
         Self { committee, local }
     }
 
-    /// The committee whose votes it verifies.
     pub const fn committee(&self) -> &Arc<Committee> {
         &self.committee
     }
@@ -541,7 +533,6 @@ impl Schemes {
         Ok(())
     }
 
-    /// The scheme of the newest known committee.
     pub fn newest(&self) -> Option<Arc<Scheme>> {
         let newest = self.0.known.lock().newest;
         self.of(Epoch::new(newest))

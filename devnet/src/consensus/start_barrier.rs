@@ -36,7 +36,6 @@ const READY: &[u8] = b"!";
 
 /// Pause after the first announcement; connections on one machine take a few milliseconds.
 const FASTEST: Duration = Duration::from_millis(5);
-/// Maximum pause between announcements.
 const SLOWEST: Duration = Duration::from_millis(250);
 /// How long a validator waits for the rest after it has heard a quorum.
 const GRACE: Duration = Duration::from_millis(300);
@@ -61,7 +60,6 @@ impl<V: Sender> Greeting<V> {
         *self.0.lock() = vote.map(|vote| (votes, vote));
     }
 
-    /// Greets the recipients.
     pub fn send(&self, whom: Recipients<V::PublicKey>) {
         if let Some((votes, vote)) = &mut *self.0.lock() {
             votes.send(whom, vote.clone(), true);
@@ -86,7 +84,6 @@ where
     R: Receiver<PublicKey = S::PublicKey>,
     V: Sender<PublicKey = S::PublicKey>,
 {
-    /// Creates the start_barrier on a channel.
     pub fn new((sender, receiver): (S, R), greeting: Greeting<V>) -> Self {
         let (heard, ready) = (BTreeSet::new(), BTreeSet::new());
         Self { sender, receiver, greeting, heard, ready, all_heard: false }

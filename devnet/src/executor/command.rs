@@ -1,17 +1,7 @@
 //! Runs a command in a fresh directory. From the runner's environment it gets only `PATH` and
-//! `LANG`; the directory's path is in `HOME`, `TMPDIR` and [`DIRECTORY_VARIABLE`]. If the runner's
-//! folder is among those of devnets, the command is kept out of them as far as the system allows:
-//! [`private`].
-//!
-//! The command leads its own process group. When it exits, fails or has to stop, the whole group is
-//! killed, including background processes. On Linux, processes that moved to another group or
-//! session, as daemons do, are killed too: they are found by that variable in their environment. A
-//! process that left its group and also cleared its environment is out of reach once its parent has
-//! ended, unless this process adopts orphans ([`adopt_orphans`]). On other systems every process
-//! that left its group is out of reach. The runner does not wait for the output of such processes.
-//!
-//! A killed runner removes nothing. A runner with its own folder for jobs
-//! ([`Directories::in_folder`]) removes the remains at its next start.
+//! `LANG`; the directory's path is in `HOME`, `TMPDIR` and
+//! [`cowboy_host::process::DIRECTORY_VARIABLE`]. If the runner's folder is among those of devnets,
+//! the command is kept out of them as far as the system allows: [`cowboy_host::process::private`].
 //!
 //! A command can report its progress on its standard error, on a separate line: `progress: 42` or
 //! `progress: 42 some words`, with a number from 0 to 100. Such a line does not count as an error
@@ -20,30 +10,22 @@
 //! The memory limit bounds the private writable memory of each process (Linux: `RLIMIT_DATA`), not
 //! of all together, and takes effect right after the start. On other systems there is no limit.
 
-mod directory;
-mod orphans;
-pub mod private;
-mod stat;
 #[cfg(test)]
 mod tests;
-mod tree;
 
-pub(crate) use directory::{Directories, Directory};
-pub(crate) use orphans::adopt as adopt_orphans;
-#[cfg(test)]
-pub(super) use stat::has_members;
-pub(crate) use tree::{END_TIMEOUT, Tree};
-
-use super::{Bounded, Cancelled, ExecutorError, TaskLimits, TaskProgress, within};
-use crate::spelling::Quoted;
+use super::{Bounded, Cancelled, ExecutorError, TaskLimits, within};
+use cowboy_host::{
+    process::{Directories, Directory, END_TIMEOUT, MAX_STDERR, TaskProgress, Tree, locate, shown},
+    spelling::Quoted,
+};
 use rustix::process::Pid;
 use std::{
     collections::BTreeMap,
     env,
-    ffi::{OsStr, OsString},
-    fs, io,
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
-    path::{Path, PathBuf},
+    ffi::OsString,
+    io,
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
     pin::pin,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -54,13 +36,6 @@ use tokio::{
     signal::unix::{self, SignalKind},
     time::timeout,
 };
-
-/// Maximum bytes kept of the last line on a command's standard error.
-pub const MAX_STDERR: usize = 1024;
-
-/// The environment variable with the path of the command's directory. It marks the job's processes;
-/// a job cannot set it.
-pub const DIRECTORY_VARIABLE: &str = "COWBOY_JOB_DIRECTORY";
 
 /// How long to wait, after the command's end, for output that a process out of reach may hold open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -76,7 +51,6 @@ pub struct Command {
     pub args: Vec<String>,
     /// Environment variables beyond those that every command has, some of which it may override.
     pub env: BTreeMap<String, String>,
-    /// Its standard input.
     pub stdin: Vec<u8>,
 }
 
@@ -233,7 +207,6 @@ impl CommandProcess {
         Ok(process)
     }
 
-    /// The group's leader, with its standard streams.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.tree.child
     }
@@ -252,18 +225,6 @@ impl CommandProcess {
     }
 }
 
-/// The path of `program`: itself if it is a path, otherwise found in a directory of `path`.
-pub(crate) fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(program.into());
-    }
-    env::split_paths(path).map(|directory| directory.join(program)).find(|file| {
-        fs::metadata(file)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    })
-}
-
-/// Limits the memory of the process and of its future children.
 #[cfg(target_os = "linux")]
 fn limit_memory(process: Pid, limits: &TaskLimits) -> Result<(), ExecutorError> {
     use rustix::{
@@ -307,34 +268,15 @@ impl Complaints {
 
     fn end_line(&mut self, progress: &impl Fn(TaskProgress)) {
         let line = std::mem::take(&mut self.line);
-        match told(&shown(&line)) {
+        match TaskProgress::reported(&shown(&line)) {
             Some(told) => progress(told),
             None if line.trim_ascii().is_empty() => {}
             None => self.last = line,
         }
     }
 
-    /// The last line, made safe to show.
     fn last(mut self) -> String {
         self.end_line(&|_| {});
         shown(&self.last)
     }
-}
-
-/// A line without control characters, at most [`MAX_STDERR`] bytes.
-pub(crate) fn shown(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    let shown: String =
-        text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    shown[..shown.floor_char_boundary(MAX_STDERR)].trim().to_owned()
-}
-
-/// Parses a progress line; `None` if the line is not one.
-pub(crate) fn told(line: &str) -> Option<TaskProgress> {
-    let text = line.strip_prefix("progress:")?.trim_start();
-    let (number, words) = text.split_once(' ').unwrap_or((text, ""));
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let percent = number.parse().ok().filter(|percent| digits && *percent <= 100)?;
-    let words = words.trim();
-    Some(TaskProgress { percent, detail: (!words.is_empty()).then(|| words.to_owned()) })
 }

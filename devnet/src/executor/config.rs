@@ -40,22 +40,17 @@ pub const MAX_MODELS: usize = MAX_NAMES / 2;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `executors`")]
 pub struct Config {
-    /// The hosts that `http` jobs may reach.
     #[serde(skip_serializing_if = "Http::is_default")]
     pub http: Http,
-    /// The endpoint that answers `llm` jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
-    /// MCP servers by the names that jobs use.
     #[serde(skip_serializing_if = "mcp::Servers::is_empty")]
     pub mcp: mcp::Servers,
-    /// The Ethereum node that receives transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eth: Option<ethereum::NodeEndpoint>,
 }
 
 impl Config {
-    /// Whether the configuration is the default.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -130,7 +125,6 @@ pub struct Llm {
 }
 
 impl Llm {
-    /// The names that jobs use for its models of either kind.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.models.names().chain(self.embedding_models.names())
     }
@@ -141,7 +135,6 @@ impl Llm {
 pub struct BaseUrl(Url);
 
 impl BaseUrl {
-    /// The URL of a resource below this one.
     pub(super) fn join(&self, resource: &str) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}/{resource}", self.0.path().trim_end_matches('/')));
@@ -164,7 +157,7 @@ impl BaseUrl {
     }
 }
 
-/// The name of an environment variable.
+/// The name of an environment variable: ASCII letters, digits and `_`, at most [`MAX_NAME`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable(String);
 
@@ -238,17 +231,14 @@ impl Serialize for Variable {
 pub struct Models<const MIN: usize>(BTreeMap<String, String>);
 
 impl<const MIN: usize> Models<MIN> {
-    /// The endpoint's name of a model.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The names that jobs use.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether there are no models.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -299,10 +289,8 @@ impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
 /// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The key's environment variable does not exist.
     #[error("llm.api_key_env: there is no environment variable {0}; set it to the endpoint's key")]
     NoKey(String),
-    /// The value of the key's environment variable is not a valid key.
     #[error(
         "llm.api_key_env: the value of the environment variable {0} is not a key; expected visible \
          ASCII characters without quotes and backslashes"
@@ -315,7 +303,6 @@ pub enum ConfigError {
 pub(super) struct ApiKey(String);
 
 impl ApiKey {
-    /// Reads the key from an environment variable with `variable`.
     pub(super) fn read(
         name: &Variable,
         variable: impl Fn(&str) -> Option<String>,
@@ -331,7 +318,6 @@ impl ApiKey {
         }
     }
 
-    /// The value of an `Authorization` header.
     pub(super) fn header(&self) -> HeaderValue {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
             .expect("a key has visible ASCII characters alone");
@@ -339,7 +325,6 @@ impl ApiKey {
         value
     }
 
-    /// The secret that no text may repeat.
     pub(super) fn secret(&self) -> Secrets {
         Secrets::of_key(&self.0)
     }

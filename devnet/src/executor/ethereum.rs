@@ -32,7 +32,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(4);
 /// so a node that restarts or limits its rate gets some time.
 const MAX_FAILURES: u32 = 5;
 
-/// A transaction to be sent.
+/// A signed transaction to send, and how long to wait for its confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EthereumRequest {
     /// The signed transaction in the form that `eth_sendRawTransaction` takes (EIP-2718).
@@ -67,7 +67,6 @@ pub(super) async fn send(
     Ok(result)
 }
 
-/// Sends the transaction unless the node has it; returns its hash.
 async fn hand_over(node: &Node, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
     let refused = match node.send(transaction).await {
         Err(error @ ExecutorError::Node { .. }) => error,
@@ -116,7 +115,6 @@ fn without_blobs(transaction: &[u8]) -> Option<&[u8]> {
     Some(&signed[..signed.len() - rest.len()])
 }
 
-/// Waits until the transaction has the requested number of confirmations.
 async fn confirmed(
     node: &Node,
     hash: [u8; 32],

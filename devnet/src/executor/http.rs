@@ -9,9 +9,9 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-use super::{Bounded, ExecutorError, TaskLimits, TaskProgress};
-use crate::spelling::Quoted;
+use super::{Bounded, ExecutorError, TaskLimits};
 use cowboy_engine::job::json::Pointer;
+use cowboy_host::{process::TaskProgress, spelling::Quoted};
 use reqwest::{
     Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -60,7 +60,6 @@ impl HttpClient {
         Self { redirects: 0, ..Self::default() }
     }
 
-    /// A client that does not connect to the loopback.
     pub(super) fn not_local() -> Self {
         Self { local: false, ..Self::default() }
     }
@@ -94,8 +93,7 @@ impl HttpClient {
             .await
     }
 
-    /// Makes the request and reads the response. Progress is reported if the response states its
-    /// length.
+    /// Progress is reported if the response states its length.
     pub(super) async fn fetch(
         &self,
         request: &HttpRequest,

@@ -22,13 +22,13 @@ mod answer;
 mod tests;
 
 use super::{
-    Bounded, ExecutorError, TaskLimits, TaskProgress,
+    Bounded, ExecutorError, TaskLimits,
     config::{ApiKey, BaseUrl, ConfigError, Llm, Models},
     http::{self, chain},
     secrets::Secrets,
 };
-use crate::spelling::Quoted;
 use answer::{Answer, ChatCompletion};
+use cowboy_host::{process::TaskProgress, spelling::Quoted};
 use reqwest::{
     Method, Response, Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
@@ -47,7 +47,7 @@ const ENVELOPE: usize = 64 << 10;
 const ERROR_READ: usize = 16 << 10;
 const ERROR_TOLD: usize = 512;
 
-/// A question to a model.
+/// A question to a model of the configured endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlmRequest {
     /// The model, by a name that the operator configured.
@@ -58,13 +58,11 @@ pub struct LlmRequest {
     pub max_tokens: Option<u32>,
     /// Sampling temperature in thousandths; `None`: the endpoint's default.
     pub temperature_milli: Option<u32>,
-    /// The sampling seed, for endpoints that support one.
     pub seed: Option<u64>,
     /// The model that embeds the answer, by a name that the operator configured.
     pub embedding_model: Option<String>,
 }
 
-/// The configured endpoint.
 #[derive(Debug)]
 pub(super) struct ModelEndpoint {
     base_url: BaseUrl,
@@ -75,7 +73,6 @@ pub(super) struct ModelEndpoint {
     client: http::HttpClient,
 }
 
-/// The body of a request for an answer.
 #[derive(Serialize)]
 struct Chat<'a> {
     model: &'a str,
@@ -101,7 +98,6 @@ impl<'a> ChatMessage<'a> {
     }
 }
 
-/// The body of a request for an embedding.
 #[derive(Serialize)]
 struct Embed<'a> {
     model: &'a str,
@@ -117,7 +113,6 @@ struct Embedded<'a> {
 }
 
 impl ModelEndpoint {
-    /// The configured endpoint; `variable` looks up environment variables.
     pub(super) fn new(
         config: &Llm,
         variable: impl Fn(&str) -> Option<String>,
@@ -129,7 +124,6 @@ impl ModelEndpoint {
         Ok(Self { base_url, key, secrets, models, embedding_models, client })
     }
 
-    /// Asks the model and reads the answer.
     pub(super) async fn ask(
         &self,
         request: &LlmRequest,
@@ -172,7 +166,6 @@ impl ModelEndpoint {
         Ok(result)
     }
 
-    /// Reads an answer that arrives as events.
     async fn stream(
         &self,
         response: &mut Response,
@@ -180,7 +173,7 @@ impl ModelEndpoint {
         progress: &(impl Fn(TaskProgress) + Send + Sync),
     ) -> Result<(), ExecutorError> {
         let url = response.url().clone();
-        let mut events = crate::sse::Parser::new(MAX_LINE);
+        let mut events = cowboy_host::sse::Parser::new(MAX_LINE);
         while let Some(bytes) = response.chunk().await.map_err(|error| failed(&url, error))? {
             let messages = events
                 .feed(&bytes)
@@ -198,7 +191,6 @@ impl ModelEndpoint {
         Ok(())
     }
 
-    /// Adds a part to an answer.
     fn take(&self, answer: &mut Answer, completion: ChatCompletion) -> Result<(), ExecutorError> {
         if let Some(message) = completion.error() {
             let message = self.shown(&message);
@@ -252,7 +244,6 @@ impl ModelEndpoint {
         Err(ExecutorError::Answered { url: url.to_string(), status, message })
     }
 
-    /// Reads a whole JSON response.
     async fn document(
         &self,
         mut response: Response,
@@ -299,7 +290,6 @@ impl ModelEndpoint {
     }
 }
 
-/// The endpoint's name of a model that a job asks for.
 fn known<'a, const MIN: usize>(
     what: &str,
     models: &'a Models<MIN>,
@@ -314,7 +304,6 @@ fn known<'a, const MIN: usize>(
     })
 }
 
-/// Whether a response has this content type.
 fn is(response: &Response, expected: &str) -> bool {
     let given = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = given.and_then(|given| given.split(';').next());

@@ -18,10 +18,10 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, Executor, ExecutorError, JSON_RPC_OVERHEAD, TaskLimits, TaskProgress,
-    command::Command, http::chain, secrets::Secrets,
+    Cancelled, Executor, ExecutorError, JSON_RPC_OVERHEAD, TaskLimits, command::Command,
+    http::chain, secrets::Secrets,
 };
-use crate::spelling::Quoted;
+use cowboy_host::{process::TaskProgress, spelling::Quoted};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -61,7 +61,7 @@ const LOG_HINT: &str = "what it wrote to its standard error is in the runner's l
 /// Progress notices that may wait to be passed on; later ones are dropped.
 const NOTICES: usize = 16;
 
-/// A call of a tool.
+/// A call of a tool of a configured MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpRequest {
     /// The server's configured name.
@@ -134,14 +134,12 @@ async fn telling<T>(
     answer
 }
 
-/// A call, and the server's secrets to hide in errors.
 struct Call<'a> {
     request: &'a McpRequest,
     secrets: Secrets,
 }
 
 impl Call<'_> {
-    /// The result for a tool's answer.
     fn result(
         &self,
         answer: CallToolResult,
@@ -207,7 +205,6 @@ impl Call<'_> {
     }
 }
 
-/// Reports from a transport that the conversation has failed, and why.
 #[derive(Clone)]
 struct Fatal {
     errors: mpsc::Sender<ExecutorError>,
@@ -225,7 +222,6 @@ impl Fatal {
         self.max_return_bytes.saturating_add(JSON_RPC_OVERHEAD)
     }
 
-    /// Reports that a message is too long.
     fn too_much(&self) -> ExecutorError {
         let error = ExecutorError::TooMuchOutput { limit: self.max_return_bytes };
         self.tell(error.clone());
@@ -233,7 +229,6 @@ impl Fatal {
     }
 }
 
-/// One call, from initialization to closing.
 struct Conversation<'a> {
     call: &'a Call<'a>,
     arguments: JsonObject,
@@ -257,7 +252,6 @@ impl<'a> Conversation<'a> {
         Self { call, arguments, limits, cancelled, deadline, errors, fatal }
     }
 
-    /// The error channel for the transport.
     fn fatal(&self) -> Fatal {
         self.fatal.clone()
     }
@@ -315,7 +309,6 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Resolves with the reason to stop.
     async fn stopped(&mut self) -> ExecutorError {
         tokio::select! {
             biased;
@@ -334,7 +327,6 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Notifies the server that the call is cancelled.
 async fn tell_cancelled(call: RequestHandle<RoleClient>, why: &ExecutorError) {
     // A timeout: the server does not read. It is ended by force soon after.
     let _ = timeout(NOTIFY_TIMEOUT, call.cancel(Some(why.to_string()))).await;

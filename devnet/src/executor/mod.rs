@@ -21,7 +21,11 @@ mod secrets;
 
 pub use config::{Config, ConfigError};
 
-use crate::{duration::Plain, spelling::Quoted};
+use cowboy_host::{
+    duration::Plain,
+    process::{Directories, TaskProgress},
+    spelling::Quoted,
+};
 use futures::future::BoxFuture;
 use std::{
     env, fmt, io,
@@ -31,7 +35,7 @@ use std::{
 };
 use tokio::{sync::oneshot, time::timeout};
 
-/// The work to be done.
+/// The work of one job; each kind says what its result is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Make an HTTP request; the result is the response's body or a part of it.
@@ -48,15 +52,6 @@ pub enum Task {
     EthSend(ethereum::EthereumRequest),
 }
 
-/// A task's progress.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskProgress {
-    /// Percentage done, from 0 to 100; 0 if unknown.
-    pub percent: u8,
-    /// A description of the current step, for people; one line.
-    pub detail: Option<String>,
-}
-
 /// Maximum bytes of a message around the job's result: JSON-RPC, JSON's escapes, and fields that
 /// the result leaves out.
 pub const JSON_RPC_OVERHEAD: usize = 64 << 10;
@@ -66,7 +61,6 @@ pub const JSON_RPC_OVERHEAD: usize = 64 << 10;
 pub struct TaskLimits {
     /// Maximum length of the result, in bytes. A longer one is a failure and is not cut off.
     pub max_return_bytes: usize,
-    /// Maximum time from the start.
     pub timeout: Duration,
     /// Private memory of each process of a command, in MiB; enforced on Linux. It does not apply to
     /// the servers of `mcp` jobs, which belong to the operator.
@@ -82,136 +76,85 @@ pub enum ExecutorError {
     /// The task is invalid; nothing was started.
     #[error("invalid task: {0}")]
     Invalid(String),
-    /// The command could not be started.
     #[error("cannot start {}: {reason}", Quoted(.program))]
-    Start {
-        /// The program, as the task names it.
-        program: String,
-        /// The system's error.
-        reason: String,
-    },
-    /// The command failed.
+    Start { program: String, reason: String },
     #[error("exit code {code}{}", said(.stderr))]
     Exit {
         /// Its exit code, not 0.
         code: i32,
-        /// The last line on its standard error, at most [`command::MAX_STDERR`] bytes.
+        /// The last line on its standard error, at most
+        /// [`MAX_STDERR`](cowboy_host::process::MAX_STDERR) bytes.
         stderr: String,
     },
-    /// The command was killed, but not by its executor.
     #[error("killed by signal {signal}{}", said(.stderr))]
     Signal {
-        /// The signal's number.
         signal: i32,
-        /// The last line on its standard error, at most [`command::MAX_STDERR`] bytes.
+        /// The last line on its standard error, at most
+        /// [`MAX_STDERR`](cowboy_host::process::MAX_STDERR) bytes.
         stderr: String,
     },
-    /// The result is longer than the job allows.
     #[error("result over the limit of {limit} bytes")]
-    TooMuchOutput {
-        /// The job's `max_return_bytes`.
-        limit: usize,
-    },
-    /// The time limit has passed.
+    TooMuchOutput { limit: usize },
     #[error("not done within {}", Plain(*.after))]
-    TimedOut {
-        /// The job's time limit.
-        after: Duration,
-    },
-    /// The result is no longer wanted.
+    TimedOut { after: Duration },
     #[error("cancelled")]
     Cancelled,
-    /// The server answered with a status other than success.
     #[error("{url} answered {status}")]
     Status {
         /// The URL that answered, after redirects.
         url: String,
-        /// The HTTP status.
         status: u16,
     },
-    /// The endpoint answered with a status other than success.
     #[error("{url} answered {status}{}", said(.message))]
     Answered {
-        /// The URL that answered.
         url: String,
-        /// The HTTP status.
         status: u16,
         /// The endpoint's message, at most 512 bytes; never contains a key.
         message: String,
     },
-    /// The endpoint sent an error instead of an answer.
     #[error("{url} gave no answer{}", said(.message))]
     Refused {
         url: String,
         /// The endpoint's message, at most 512 bytes; never contains a key.
         message: String,
     },
-    /// The request would go to the runner's own machine, which its operator has not allowed.
     #[error(
         "{} is on the runner's own machine, where http jobs may not go; its operator allows it: \
          `http: {{allow_loopback: true}}` in the runner's executors",
         Quoted(.host)
     )]
-    Loopback {
-        /// The host in the URL or redirect.
-        host: String,
-    },
-    /// The server redirected too often.
+    Loopback { host: String },
     #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
-    Redirects {
-        /// The URL of the task.
-        url: String,
-    },
+    Redirects { url: String },
     /// No complete answer came: a failure of the connection, TLS, HTTP or JSON-RPC.
     #[error("{url}: {reason}")]
     Request {
         /// The task's URL; for a configured server, the part before its path.
         url: String,
-        /// The error with its causes.
         reason: String,
     },
-    /// The response has no value at the task's JSON pointer.
     #[error("the response has nothing at JSON pointer {}", Quoted(.pointer))]
     NothingThere { pointer: String },
-    /// The task has a JSON pointer, but the response is not JSON.
     #[error("the response is not JSON: {0}")]
     NotJson(String),
-    /// An MCP server ended the conversation or broke the protocol.
     #[error("MCP server {}: {reason}", Quoted(.server))]
-    Mcp {
-        /// The server, as the task names it.
-        server: String,
-        /// The server's error.
-        reason: String,
-    },
-    /// A tool reports a failure, or its server does not have it.
+    Mcp { server: String, reason: String },
     #[error("tool {} of MCP server {}: {reason}", Quoted(.tool), Quoted(.server))]
     Tool {
-        /// The server, as the task names it.
         server: String,
-        /// The tool, as the task names it.
         tool: String,
         /// The message, at most [`mcp::MAX_REASON`] bytes.
         reason: String,
     },
-    /// An Ethereum node answered with an error.
     #[error("{url} answered error {code}: {message}")]
     Node {
-        /// The node's URL up to its path.
         url: String,
-        /// The JSON-RPC error code.
         code: i64,
         /// The node's message, at most [`ethereum::MAX_MESSAGE`] bytes.
         message: String,
     },
-    /// The runner's own machine failed.
     #[error("{what}: {reason}")]
-    Local {
-        /// The attempted operation.
-        what: &'static str,
-        /// The system's error.
-        reason: String,
-    },
+    Local { what: &'static str, reason: String },
 }
 
 /// The last message of a command or an endpoint, as the end of a sentence.
@@ -219,9 +162,9 @@ fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Runs commands elsewhere.
+/// Runs commands elsewhere than on the runner's machine.
 pub trait CommandPool: Send + Sync {
-    /// Runs the command. Dropping the future gives the command up.
+    /// Dropping the future gives the command up.
     fn run<'a>(
         &'a self,
         command: &'a command::Command,
@@ -230,7 +173,6 @@ pub trait CommandPool: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<u8>, ExecutorError>>;
 }
 
-/// A pool, if there is one.
 #[derive(Clone, Default)]
 struct Pooling(Option<Arc<dyn CommandPool>>);
 
@@ -252,7 +194,7 @@ pub struct Executor {
     llm: Option<Arc<llm::ModelEndpoint>>,
     mcp: Arc<mcp::Servers>,
     eth: Option<Arc<ethereum::NodeEndpoint>>,
-    directories: command::Directories,
+    directories: Directories,
     pool: Pooling,
 }
 
@@ -265,7 +207,7 @@ impl Default for Executor {
             llm: None,
             mcp: Arc::default(),
             eth: None,
-            directories: command::Directories::default(),
+            directories: Directories::default(),
             pool: Pooling::default(),
         }
     }
@@ -301,7 +243,6 @@ impl Executor {
         })
     }
 
-    /// The same executor with a pool for pooled commands.
     pub fn with_pool(self, pool: Arc<dyn CommandPool>) -> Self {
         Self { pool: Pooling(Some(pool)), ..self }
     }
@@ -310,9 +251,9 @@ impl Executor {
     /// must not be used by others. Remains of jobs of a killed runner are removed from it: their
     /// directories, and on Linux the processes that work in them. Commands are kept out of
     /// `private`, which must not be the file system's root, except for their own directories
-    /// ([`command::private`]). Fails if the folder cannot be created or read.
+    /// ([`cowboy_host::process::private`]). Fails if the folder cannot be created or read.
     pub fn in_folder(self, folder: &Path, private: &Path) -> io::Result<Self> {
-        let directories = command::Directories::in_folder(folder)?.keeping_out_of(private)?;
+        let directories = Directories::in_folder(folder)?.keeping_out_of(private)?;
         Ok(Self { directories, ..self })
     }
 
@@ -367,7 +308,6 @@ impl Executor {
     }
 }
 
-/// Works until done, cancelled or timed out.
 async fn within<T>(
     limit: Duration,
     cancelled: Cancelled,

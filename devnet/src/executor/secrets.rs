@@ -11,10 +11,8 @@ use std::{borrow::Cow, fmt};
 /// secret. Hiding each `1` and each `rpc` would make messages unreadable.
 const MIN: usize = 8;
 
-/// The replacement for a secret.
 const HIDDEN: &str = "[hidden]";
 
-/// Texts that must not be shown.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Vec<String>);
 

@@ -35,7 +35,6 @@ impl<K: Ord, T: Ord + Copy, M> Default for Delayed<K, T, M> {
 }
 
 impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
-    /// Whether no message waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -73,7 +72,6 @@ impl<K: Ord, T: Ord + Copy, M> Delayed<K, T, M> {
         }
     }
 
-    /// When the next message is due.
     pub fn next_due(&self) -> Option<T> {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
     }

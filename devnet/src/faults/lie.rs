@@ -1,7 +1,7 @@
 //! Votes that do not match their validator's view of the runners.
 
-use cowboy_engine::{presence::Bitmap, primitives::Address, registry::Order};
-use std::{fmt, str::FromStr};
+use cowboy_engine::{names, presence::Bitmap, primitives::Address, registry::Order};
+use std::str::FromStr;
 
 /// A dishonest validator's claim about each runner that it lies about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,18 +14,10 @@ pub enum Lie {
     Flip,
 }
 
+// The names in commands, requests and scenarios.
+names!(Lie: Ones = "ones", Zeros = "zeros", Flip = "flip");
+
 impl Lie {
-    pub const ALL: [Self; 3] = [Self::Ones, Self::Zeros, Self::Flip];
-
-    /// The name in commands, requests and scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ones => "ones",
-            Self::Zeros => "zeros",
-            Self::Flip => "flip",
-        }
-    }
-
     /// Falsifies a validator's bits: all of them, or one runner's.
     pub fn tell(self, of: Option<&Address>, order: &Order, seen: &Bitmap) -> Bitmap {
         let runners = order.as_slice();
@@ -43,17 +35,11 @@ impl Lie {
     }
 }
 
-impl fmt::Display for Lie {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for Lie {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::ALL.into_iter().find(|lie| lie.name() == text);
-        named.ok_or_else(|| format!("`{text}` is not a lie: expected ones, zeros or flip"))
+        Self::named(text)
+            .ok_or_else(|| format!("`{text}` is not a lie: expected ones, zeros or flip"))
     }
 }

@@ -53,13 +53,9 @@ use tokio::sync::watch;
 /// The fate of a message.
 #[derive(Debug, Clone)]
 pub enum Decision {
-    /// It is delivered.
     Pass,
-    /// It is lost.
     Drop,
-    /// It is delivered later.
     Delay {
-        /// The delay.
         by: Duration,
         /// Whether it has to stay behind earlier messages of its link.
         ordered: bool,
@@ -95,15 +91,12 @@ struct FaultsInner {
 #[derive(Default)]
 struct FaultTable {
     rules: Vec<Rule>,
-    /// Number of rules ever laid.
     laid: u64,
-    /// The highest height that a validator has reached.
     head: u64,
     seats: BTreeMap<PeerSeat, Arc<str>>,
 }
 
 impl Faults {
-    /// An empty table of a devnet with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(FaultsInner {
             seed,
@@ -127,7 +120,6 @@ impl Faults {
         rule
     }
 
-    /// Removes a rule by its number.
     pub fn lift(&self, id: u64) -> Option<Rule> {
         let mut table = self.0.table.lock();
         let place = table.rules.iter().position(|rule| rule.id == id)?;
@@ -150,7 +142,6 @@ impl Faults {
         self.0.table.lock().rules.clone()
     }
 
-    /// Reports that a validator has reached this height.
     pub fn reached(&self, height: u64) {
         let mut table = self.0.table.lock();
         if height > table.head {
@@ -188,7 +179,6 @@ impl Faults {
         self.0.changed.subscribe()
     }
 
-    /// Names the node at a seat.
     fn seat(&self, seat: PeerSeat, node: Arc<str>) {
         self.0.table.lock().seats.insert(seat, node);
     }
@@ -201,12 +191,10 @@ impl Faults {
         }
     }
 
-    /// Whether no link has a fault.
     fn is_quiet(&self) -> bool {
         self.0.links.load(Ordering::Relaxed) == 0
     }
 
-    /// Decides a message's fate; each end is a name or a seat.
     fn decide(&self, from: LinkEnd<'_>, to: LinkEnd<'_>) -> Decision {
         let table = &mut *self.0.table.lock();
         let (from, to) = (from.name(&table.seats), to.name(&table.seats));
@@ -265,7 +253,6 @@ impl Faults {
         })
     }
 
-    /// Recounts after the rules have changed.
     fn count(&self, table: &FaultTable) {
         let links = table.rules.iter().filter(|rule| rule.fault.concerns_links()).count();
         self.0.links.store(links, Ordering::Relaxed);
@@ -279,7 +266,6 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// An end of a link.
 #[derive(Clone, Copy)]
 enum LinkEnd<'a> {
     Named(&'a Arc<str>),

@@ -1,8 +1,8 @@
 //! One fault: its effect, place, end and tally.
 
 use super::Lie;
-use crate::duration::Plain;
 use cowboy_engine::primitives::{Address, keccak256};
+use cowboy_host::duration::Plain;
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,17 +33,12 @@ pub enum Fault {
     /// Messages take longer, in both directions.
     Latency {
         at: At,
-        /// Delay of each message.
         by: Duration,
         /// Maximum additional delay, drawn evenly.
         jitter: Duration,
     },
     /// Messages are lost, in both directions.
-    Loss {
-        at: At,
-        /// Lost messages per thousand.
-        per_mille: u16,
-    },
+    Loss { at: At, per_mille: u16 },
     /// A validator's votes misrepresent the runners that it sees.
     Lie {
         node: String,
@@ -56,7 +51,6 @@ pub enum Fault {
 /// The links that a fault affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
-    /// All links of a node.
     Node(String),
     /// The link between two nodes, the lesser name first.
     Link(String, String),
@@ -105,7 +99,6 @@ impl Fault {
         }
     }
 
-    /// Whether it affects messages.
     pub(super) const fn concerns_links(&self) -> bool {
         !matches!(self, Self::Kill { .. } | Self::Lie { .. })
     }
@@ -183,7 +176,6 @@ impl fmt::Display for Fault {
 /// When a rule ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// At this time.
     Time(SystemTime),
     /// As soon as any validator has reached this height.
     Height(u64),
@@ -220,17 +212,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The number of messages lost.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// The number of messages delayed.
     pub fn delayed(&self) -> u64 {
         self.delayed.load(Ordering::Relaxed)
     }
 
-    /// The number of votes changed.
     pub fn lies(&self) -> u64 {
         self.lies.load(Ordering::Relaxed)
     }
@@ -254,7 +243,6 @@ pub struct Rule {
     /// Its number: rules count from 1 in the order in which they were laid.
     pub id: u64,
     pub fault: Fault,
-    /// The seed of its draws.
     pub seed: u64,
     /// The highest height when it was laid.
     pub since: u64,

@@ -1,6 +1,7 @@
 //! The folder of devnets: its owner, what it refuses, and what a reset leaves.
 
 use super::*;
+use cowboy_host::files::FileError;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 fn devnet(home: &Home, name: &str) -> DevnetHome {
@@ -88,7 +89,10 @@ fn secrets_are_for_their_owner() {
     assert_eq!(kept.address(), key.address());
     assert_eq!(devnet.accounts().unwrap(), [another, account.clone()]);
     fs::write(devnet.account_key_path(&account), "00\n").unwrap();
-    assert!(matches!(devnet.account_key(&account), Err(HomeError::Malformed { .. })));
+    assert!(matches!(
+        devnet.account_key(&account),
+        Err(HomeError::File(FileError::Malformed { .. }))
+    ));
 }
 
 #[test]

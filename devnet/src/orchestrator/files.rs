@@ -1,7 +1,8 @@
 //! Limits of a devnet's process: open files and memory.
 
 use super::OrchestratorError;
-use crate::{open_files, topology::Plan};
+use crate::topology::Plan;
+use cowboy_host::open_files;
 
 /// Files and sockets of a devnet's process: at least 1.5 times the count in `/proc/PID/fd` with 4,
 /// 10, 25 and 50 validators (docs/performance.md), plus the maximum number of API connections. Two

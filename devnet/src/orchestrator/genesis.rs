@@ -26,7 +26,6 @@ pub fn proof_seed(seed: u64) -> [u8; 32] {
     keccak256(&[b"cowboy-proof-setup/v1", &seed.to_be_bytes()]).0
 }
 
-/// The proof scheme of the plan's chain.
 fn scheme(plan: &Plan) -> Scheme {
     let seed = proof_seed(plan.seed);
     match plan.speculation.config.generator {

@@ -6,7 +6,7 @@
 //! devnet.
 
 use super::{
-    home::{HomeError, write_private},
+    home::HomeError,
     ports::{PortError, Ports},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     validator::keys::ValidatorKeys,
 };
 use commonware_cryptography::{Signer as _, ed25519::PublicKey};
+use cowboy_host::files::{FileError, write_private};
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -34,47 +35,41 @@ struct Changes {
     left: Vec<Name>,
 }
 
-/// A validator of this process, running or not.
 #[derive(Clone)]
 pub(super) struct Member {
     pub(super) name: Name,
     pub(super) keys: ValidatorKeys,
-    /// Its address for other validators.
     pub(super) p2p: SocketAddr,
-    /// Its address for runners.
     pub(super) quic: SocketAddr,
 }
 
 /// Why a validator cannot join or leave.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// The name belongs to another node or account.
     #[error("another node or account of the devnet is named `{0}`")]
     Taken(String),
-    /// No validator has this name.
     #[error("there is no validator `{0}`")]
     Unknown(String),
-    /// The validator is still in the committee.
     #[error("validator `{0}` is in the committee of this epoch or the next")]
     Serves(String),
-    /// The process has no room for more validators.
     #[error("{JOINING} validators have joined since the devnet was started: restart it first")]
     NoRoom,
-    /// The devnet has the maximum number of validators.
     #[error("a devnet runs at most {MOST} validators")]
     TooMany,
-    /// No port is free.
     #[error(transparent)]
     Ports(#[from] PortError),
-    /// Its files cannot be written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It does not start or stop.
     #[error("validator `{name}`: {reason}")]
     Node { name: String, reason: String },
 }
 
-/// All validators of the devnet.
+impl From<FileError> for MemberError {
+    fn from(error: FileError) -> Self {
+        Self::Home(error.into())
+    }
+}
+
 pub(super) struct Members {
     plan: Plan,
     file: PathBuf,
@@ -87,7 +82,6 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Loads the members of the plan's devnet from its folder `data`.
     pub(super) fn load(plan: &Plan, data: &Path) -> Result<Self, PortError> {
         let file = data.join("validators.json");
         let changes: Changes = fs::read_to_string(&file)
@@ -152,7 +146,6 @@ impl Members {
         self.addresses.subscribe()
     }
 
-    /// The addresses of all members for runners.
     pub(super) fn for_runners(&self) -> Vec<ValidatorAddress> {
         let address = |member: &Member| ValidatorAddress {
             key: member.keys.identity.public_key(),
@@ -201,7 +194,7 @@ impl Members {
         Ok(moved)
     }
 
-    /// Removes a stopped member. Its chain stays on disk.
+    /// Its chain stays on disk.
     pub(super) fn leave(&mut self, name: &Name) -> Result<(), MemberError> {
         self.members.retain(|member| member.name != *name);
         self.changes.left.push(name.clone());

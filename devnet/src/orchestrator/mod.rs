@@ -1,25 +1,77 @@
 //! Starts, supervises and stops a devnet on this machine.
 //!
-//! [`run`] is the whole life of a devnet in one process: it takes free ports, starts every
+//! [`run()`] is the whole life of a devnet in one process: it takes free ports, starts every
 //! validator, every runner and the control API, reports when all are ready, and ends on request or
 //! when a node dies before that. Its files are in the folder that [`home`] describes.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `run` | a devnet's life, from its first file to its last |
+//! | `event_loop` | the task that owns the nodes: requests, clock, disk, nodes that end |
+//! | `nodes` | starting and stopping validators and runners, and recovery of validators |
+//! | `members` | which validators this process has |
+//! | `saving` | snapshots of a running devnet |
+//! | `readiness`, `expiry`, `schedules` | tasks of their own: ready or not, healed faults, fires |
+//! | [`genesis`], [`ports`], [`files`], [`space`], `clock` | what a devnet needs of its machine |
 
 mod clock;
+mod event_loop;
 mod expiry;
 pub mod files;
 pub mod genesis;
 mod members;
+mod nodes;
 pub mod ports;
 mod readiness;
 mod run;
-mod runners;
 mod saving;
 mod schedules;
 pub mod space;
-mod supervise;
 
 pub use crate::home;
-pub use run::{DevnetConfig, Notice, OrchestratorError, Ready, run};
+pub use run::{DevnetConfig, Notice, Ready, run};
+
+use self::{home::HomeError, ports::PortError, space::Short};
+use crate::{agent::StoreError, api::backend::BackendError};
+use cowboy_host::files::FileError;
+use cowboy_lease::server as lease;
+use std::net::SocketAddr;
+
+/// Why a devnet does not run or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum OrchestratorError {
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error(transparent)]
+    Ports(#[from] PortError),
+    #[error(transparent)]
+    Agent(#[from] StoreError),
+    #[error(transparent)]
+    Api(#[from] BackendError),
+    #[error("{what} cannot listen on {address}: {error}")]
+    Listen { what: &'static str, address: SocketAddr, error: std::io::Error },
+    #[error("the lease server: {0}")]
+    Lease(#[from] lease::ServerError),
+    /// Less space is free on its disk than the reserve.
+    #[error(transparent)]
+    Space(Short),
+    #[error(
+        "the devnet needs up to {needed} open files and sockets, this process is allowed {limit}"
+    )]
+    Files { needed: u64, limit: u64 },
+    #[error("the lease server: {0}")]
+    LeaseEnded(lease::PartEnded),
+    #[error("{part} ended by itself: {reason}")]
+    Ended { part: &'static str, reason: String },
+    #[error("{node}: {error}")]
+    Node { node: String, error: String },
+}
+
+impl From<FileError> for OrchestratorError {
+    fn from(error: FileError) -> Self {
+        Self::Home(error.into())
+    }
+}
 
 #[cfg(test)]
 mod tests;

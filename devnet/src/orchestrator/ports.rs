@@ -3,7 +3,8 @@
 //! The system gives ports from 32768 up to outgoing connections, so a listener there may find its
 //! port taken by another program's connection. Listeners therefore use lower ports.
 
-use super::home::{HomeError, write_private};
+use super::home::HomeError;
+use cowboy_host::files::{FileError, write_private};
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -13,7 +14,6 @@ use std::{
     path::Path,
 };
 
-/// The ports for listeners.
 const RANGE: std::ops::Range<u16> = 12_000..32_000;
 /// Number of tries before giving up; if all fail, the range is nearly full.
 const ATTEMPTS: u32 = 2_000;
@@ -29,34 +29,30 @@ pub enum Transport {
 /// Why a port is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A required port is in use.
     #[error("port {port} is taken{}", .owner.as_ref().map(|o| format!(" by {o}")).unwrap_or_default())]
     Taken {
         port: u16,
         /// The process that listens there, for example `name (pid 12)`, if visible.
         owner: Option<String>,
     },
-    /// The system refuses the port for another reason.
     #[error("port {port} cannot be listened on: {source}")]
-    Refused {
-        port: u16,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// No port is free.
+    Refused { port: u16, source: io::Error },
     #[error("no free port between {} and {}", RANGE.start, RANGE.end)]
     NoneFree,
-    /// The file of ports cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
+}
+
+impl From<FileError> for PortError {
+    fn from(error: FileError) -> Self {
+        Self::Home(error.into())
+    }
 }
 
 /// The ports of one devnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
-    /// The control API's port.
     pub api: u16,
-    /// The lease server's port.
     #[serde(default)]
     pub lease: u16,
     /// P2p ports by validator.

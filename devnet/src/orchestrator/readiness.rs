@@ -10,7 +10,7 @@ use crate::{
 };
 use futures::future::join_all;
 use std::sync::Arc;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// If its runners are certain to be present, a devnet sees them within a few blocks. After this
 /// many blocks it is ready without them, and `runner ls` shows which are missing.
@@ -23,7 +23,7 @@ pub(super) async fn wait(backend: &Backend, plan: &Plan) {
     let wanted = if certain { plan.runners.len() } else { 0 };
     join_all(backend.slots().iter().map(|slot| wait_for(slot, wanted))).await;
     if backend.running().is_empty() {
-        // The supervisor reports the cause.
+        // The event loop reports the cause.
         std::future::pending::<()>().await;
     }
 }
@@ -50,11 +50,16 @@ async fn follow(ledger: Ledger, runners: usize) {
         if blocks_here >= 1 && (present >= runners || blocks_here >= PATIENCE_BLOCKS) {
             return;
         }
-        match blocks.recv().await {
-            Ok(_) | Err(RecvError::Lagged(_)) => {}
-            // The validator has ended; the supervisor reports it.
-            Err(RecvError::Closed) => std::future::pending().await,
-        }
+        next(&mut blocks).await;
+    }
+}
+
+/// Resolves at a validator's next block.
+pub(super) async fn next(blocks: &mut Receiver<Arc<ExecutedBlock>>) {
+    match blocks.recv().await {
+        Ok(_) | Err(RecvError::Lagged(_)) => {}
+        // The validator has ended; the event loop reports it.
+        Err(RecvError::Closed) => std::future::pending().await,
     }
 }
 

@@ -1,35 +1,38 @@
 //! A devnet's life, from its first file to its last.
 
 use super::{
-    expiry,
+    OrchestratorError,
+    event_loop::{Supervised, Supervisor},
+    expiry, files,
     genesis::{genesis, proof_seed},
-    home::{DevnetHome, DevnetRecord, HomeError, Lock, write_private},
+    home::{DevnetHome, DevnetRecord, HomeError, Lock},
     members::Members,
-    ports::PortError,
-    readiness, schedules,
-    space::{self, Short},
-    supervise::{Supervisor, SupervisorConfig},
+    nodes::NodesConfig,
+    readiness, schedules, space,
 };
 use crate::{
-    agent::{self, Agent, StoreError},
+    agent::{self, Agent},
     api::{
-        backend::{self, Backend, BackendError, Hooks, Speculation},
+        backend::{self, Backend, Speculation},
         labels::Labels,
         server,
-        types::Text,
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
-    last_words,
-    lease::{
-        client::{Client, Tls},
-        pool::Pool,
-        server as lease,
-    },
+    pool::Pool,
     topology::{Name, Plan},
+    types::Text,
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::primitives::Address;
+use cowboy_host::{
+    files::{FileError, create_private_dir, write_private},
+    last_words,
+};
+use cowboy_lease::{
+    client::{Client, Tls},
+    server as lease,
+};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
@@ -40,16 +43,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time limit for the API to end its requests when the devnet stops.
 const API_GRACE: Duration = Duration::from_secs(2);
-/// Time limit for the lease server to end.
 const LEASES_GRACE: Duration = Duration::from_secs(2);
 
 /// The parameters of a devnet.
 pub struct DevnetConfig {
-    /// The nodes and accounts that it consists of.
     pub plan: Plan,
-    /// Its folder, locked by this process.
     pub lock: Lock,
     /// The program that makes its proofs in separate processes. It must call
     /// [`prove_for_parent`](crate::agent::prove_for_parent) when started with
@@ -59,7 +58,6 @@ pub struct DevnetConfig {
 
 /// Reports of a running devnet.
 pub enum Notice<'a> {
-    /// All nodes are up.
     Ready(&'a Ready),
     /// A running validator is the first to have executed a final block.
     Block(&'a ExecutedBlock),
@@ -74,60 +72,6 @@ pub struct Ready {
     pub after: Duration,
 }
 
-/// Why a devnet does not run or has ended.
-#[derive(Debug, thiserror::Error)]
-pub enum OrchestratorError {
-    /// Its folder cannot be used.
-    #[error(transparent)]
-    Home(#[from] HomeError),
-    /// A port is unavailable.
-    #[error(transparent)]
-    Ports(#[from] PortError),
-    /// The agent's stored state cannot be used.
-    #[error(transparent)]
-    Agent(#[from] StoreError),
-    /// The API cannot be assembled.
-    #[error(transparent)]
-    Api(#[from] BackendError),
-    /// A port cannot be listened on.
-    #[error("{what} cannot listen on {address}: {error}")]
-    Listen {
-        /// The part that should listen there.
-        what: &'static str,
-        address: SocketAddr,
-        error: std::io::Error,
-    },
-    /// The lease server cannot be started.
-    #[error("the lease server: {0}")]
-    Lease(#[from] lease::ServerError),
-    /// Less space is free on its disk than the reserve.
-    #[error(transparent)]
-    Space(Short),
-    /// The system's limit of open files is too low.
-    #[error(
-        "the devnet needs up to {needed} open files and sockets, this process is allowed {limit}"
-    )]
-    Files {
-        /// The number that it may need.
-        needed: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// The lease server has ended by itself.
-    #[error("the lease server: {0}")]
-    LeaseEnded(lease::PartEnded),
-    /// An essential part has ended by itself.
-    #[error("{part} ended by itself: {reason}")]
-    Ended { part: &'static str, reason: String },
-    /// A node did not start, or ended by itself before the devnet was ready.
-    #[error("{node}: {error}")]
-    Node {
-        node: String,
-        /// The node's error.
-        error: String,
-    },
-}
-
 /// Runs a devnet in this process until `stop` resolves, the API is asked to stop it, a node dies
 /// before the devnet is ready, or an essential part ends by itself. `observe` is called from the
 /// devnet's own threads and must not block.
@@ -139,13 +83,13 @@ pub fn run(
     let started = Instant::now();
     // Dropped after the runtime and all its threads, so that the next holder finds nothing running.
     let DevnetConfig { plan, lock, prover } = config;
-    super::files::prepare(&plan)?;
+    files::prepare(&plan)?;
     last_words::keep();
     if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
         return Err(OrchestratorError::Space(short));
     }
     let data = lock.home().data_path();
-    super::home::create_private_dir(&data)?;
+    create_private_dir(&data)?;
     let runtime = tokio::Config::new()
         .with_storage_directory(data.join("consensus"))
         // A panic in a task ends its validator, which is reported, and not the process.
@@ -236,19 +180,13 @@ async fn live(
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
         labels: labels(&home)?,
         faults: Faults::new(plan.seed),
-        hooks: Hooks {
-            switch: supervisor.switch_hook(),
-            steer: supervisor.steer_hook(),
-            membership: supervisor.membership_hook(),
-            save: supervisor.save_hook(),
-            shutdown: supervisor.shutdown_hook(),
-        },
+        hooks: supervisor.hooks(),
         speculation,
     })?);
     let rpc_url = format!("http://{address}");
     let mut supervised = requests.start(
         context.child("devnet"),
-        SupervisorConfig {
+        NodesConfig {
             plan: plan.clone(),
             home: home.clone(),
             genesis: genesis.clone(),
@@ -291,7 +229,7 @@ async fn live(
         started_at: Text(started_at),
         rpc_url,
         lease_url: Some(lease_url),
-        chain_id: Text(crate::api::types::ChainId(genesis.chain_id())),
+        chain_id: Text(crate::types::ChainId(genesis.chain_id())),
     };
     lock.write_record(&record)?;
     let ready = Ready { record, after: started.elapsed() };
@@ -319,7 +257,6 @@ async fn live(
     failed.map_or(stopped, Err)
 }
 
-/// Resolves when the agent's books are corrupted.
 async fn agent_failed(agent: Option<&Agent>) {
     match agent {
         Some(agent) => agent.failed().await,
@@ -347,18 +284,16 @@ fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, Ho
     Ok(accounts)
 }
 
-/// The names that users gave to actors, timers and jobs.
 fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
     let path = home.names_path();
     let save = {
         let path = path.clone();
         move |text: &str| write_private(&path, text).map_err(|error| error.to_string())
     };
-    Labels::new(&home.names()?, Box::new(save))
-        .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
+    Ok(Labels::new(&home.names()?, Box::new(save))
+        .map_err(|error| FileError::Malformed { path, reason: error.to_string() })?)
 }
 
-/// Starts the lease server, with the devnet's token for clients that submit jobs.
 async fn lease_server(
     plan: &Plan,
     home: &DevnetHome,
@@ -366,7 +301,7 @@ async fn lease_server(
     token: &str,
 ) -> Result<lease::Running, OrchestratorError> {
     let folder = home.lease_path();
-    super::home::create_private_dir(&folder)?;
+    create_private_dir(&folder)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.lease_port()));
     let listener = ::tokio::net::TcpListener::bind(address).await.map_err(|error| {
         let what = "the lease server";
@@ -383,9 +318,9 @@ async fn lease_server(
 /// lease server, the API.
 async fn end(
     agent: Option<Agent>,
-    supervised: super::supervise::Supervised,
+    supervised: Supervised,
     leases: lease::Running,
-    api: crate::http::Serving,
+    api: cowboy_host::http::Serving,
     lock: &Lock,
 ) -> Result<(), OrchestratorError> {
     tracing::info!("stopping");

@@ -5,19 +5,16 @@
 //! lease server, whose files are each copied as of one moment. Waiting transactions are handed to
 //! the restarted validators.
 
-use super::supervise::Nodes;
+use super::{nodes::Nodes, readiness::next};
 use crate::{
-    api::{backend::SaveError, types::Snapshot},
+    api::backend::SaveError,
     chain::ledger::ExecutedBlock,
     home::HomeError,
     snapshot::{Draft, SnapshotError, Snapshots},
     topology::Name,
+    types::Snapshot,
 };
-use ::tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    task::spawn_blocking,
-    time::timeout,
-};
+use ::tokio::{sync::broadcast::Receiver, task::spawn_blocking, time::timeout};
 use cowboy_engine::{chain::SignedTransaction, primitives::Hash};
 use futures::{FutureExt as _, future::select_all};
 use jiff::Timestamp;
@@ -30,7 +27,6 @@ use std::{
 /// Time limit for the first block afterwards; a chain that had halted before stays halted.
 const NEXT_BLOCK: Duration = Duration::from_secs(5);
 
-/// A copy, and the restarted chain.
 pub(super) struct Saved {
     draft: Draft,
     stopped: Instant,
@@ -91,7 +87,9 @@ pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, 
     let halted = match blocks.is_empty() {
         true => None,
         false => {
-            let first = select_all(blocks.into_iter().map(|one| next(one).boxed()));
+            let first = select_all(
+                blocks.into_iter().map(|mut one| async move { next(&mut one).await }.boxed()),
+            );
             timeout(NEXT_BLOCK, first).await.ok()
         }
     };
@@ -116,14 +114,6 @@ fn waiting(nodes: &Nodes) -> BTreeMap<Hash, SignedTransaction> {
         pool.with(|pool| waiting.extend(pool.iter().map(|one| (one.hash(), one.clone()))));
     }
     waiting
-}
-
-async fn next(mut blocks: Receiver<Arc<ExecutedBlock>>) {
-    match blocks.recv().await {
-        Ok(_) | Err(RecvError::Lagged(_)) => {}
-        // The validator has ended; the supervisor reports it.
-        Err(RecvError::Closed) => std::future::pending().await,
-    }
 }
 
 impl From<SnapshotError> for SaveError {

@@ -4,14 +4,12 @@
 //! or from another one if that fails. The lease server stores its position and resumes from it
 //! after a restart.
 
-use crate::{
-    api::{
-        backend::{Backend, Running},
-        executed::Executed,
-    },
-    lease::schedules::{Fire, Schedules},
+use crate::api::{
+    backend::{Backend, Running},
+    executed::Executed,
 };
 use cowboy_engine::{chain::ReceiptStatus, primitives::Height};
+use cowboy_lease::{fire::Fire, schedules::Schedules};
 use std::{cmp::Reverse, sync::Arc};
 use tokio::task::spawn_blocking;
 
@@ -56,13 +54,11 @@ async fn catch_up(backend: &Backend, schedules: &mut Schedules, next: &mut Optio
     }
 }
 
-/// The stores' content for a block.
 enum ReadFires {
     /// The successful fires, in order.
     Fires(Vec<Fire>),
     /// All stores have dropped the block; the first one kept is this later one.
     Dropped(Height),
-    /// The block cannot be read.
     Broken,
 }
 

@@ -26,9 +26,7 @@ const FILES_SHARE: u64 = 5;
 pub struct Short {
     /// A folder on the disk.
     pub path: PathBuf,
-    /// The resource that is short.
     pub of: Resource,
-    /// The free amount.
     pub free: u64,
     /// The reserve, in the same unit.
     pub reserve: u64,
@@ -37,9 +35,7 @@ pub struct Short {
 /// A limited resource of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// Space, in bytes.
     Bytes,
-    /// Files (inodes).
     Files,
 }
 

@@ -2,9 +2,9 @@
 
 use super::{DevnetConfig, Notice, genesis::genesis, home::Home, run};
 use crate::{
-    api::types::{Bytes, JobStatus, TransactionRequest},
     client::Client,
     topology::{Name, Overrides, Topology},
+    types::{Bytes, JobStatus, TransactionRequest},
     verification::{Root, selection},
 };
 use cowboy_engine::{

@@ -3,10 +3,12 @@
 //! requests that the devnet's API takes for the runners of its own process.
 
 use super::Runner;
-use crate::api::{
-    error::ApiError,
-    extract::authorize,
-    steer::{Steer, SteerError, Told},
+use crate::{
+    api::{
+        error::ApiError,
+        extract::authorize,
+        steer::{Steer, SteerError, Told},
+    },
     types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
 };
 use axum::{
@@ -31,7 +33,6 @@ pub fn steer(runner: &Runner, steer: &Steer) -> Result<Told, SteerError> {
     Ok(Told { load: runner.load(), withdrawn: runner.withdrawn() })
 }
 
-/// A request from the runner's owner.
 pub(super) enum Wish {
     Steer(Steer, oneshot::Sender<Result<Told, SteerError>>),
     /// Ends the runner. The answer goes out before the runner has ended.
@@ -102,7 +103,7 @@ async fn resume(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> 
 async fn stop(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
     desk.check(&runner)?;
     desk.wishes.send(Wish::Stop).await.map_err(|_| ending())?;
-    Ok(Json(RunnerLoad::new(&desk.name, desk.address, None)))
+    Ok(Json(RunnerLoad::stopped(&desk.name, desk.address)))
 }
 
 impl ControlDesk {
@@ -118,8 +119,8 @@ impl ControlDesk {
         self.check(runner)?;
         let (reply, told) = oneshot::channel();
         self.wishes.send(Wish::Steer(steer, reply)).await.map_err(|_| ending())?;
-        let told = told.await.map_err(|_| ending())??;
-        Ok(Json(RunnerLoad::new(&self.name, self.address, Some(told))))
+        let Told { load, withdrawn } = told.await.map_err(|_| ending())??;
+        Ok(Json(RunnerLoad::new(&self.name, self.address, &load, &withdrawn)))
     }
 }
 
@@ -130,16 +131,13 @@ fn ending() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        api::{server, types::ErrorCode},
-        client::Client,
-        http,
-    };
+    use crate::{api::server, client::Client, types::ErrorCode};
     use cowboy_engine::{
         primitives::SecretKey,
         registry::{Ability, JobKind},
         session::jobs::JobTable,
     };
+    use cowboy_host::http;
     use std::collections::BTreeSet;
 
     /// Applies wishes to a job table in place of a runner, until one of them is `Stop`.

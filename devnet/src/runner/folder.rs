@@ -15,16 +15,16 @@
 //! left by a killed process.
 
 use crate::{
-    api::types::{AddressText, Text, TimeText},
     client::{Client, ClientError},
     home::{self, DevnetHome, HomeError},
     topology::Name,
+    types::{AddressText, Text, TimeText},
 };
+use cowboy_host::files::{self, FileError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, File},
-    io,
+    fs::File,
     path::{Path, PathBuf},
     process,
 };
@@ -58,16 +58,9 @@ impl RunnerFolder {
 
     /// The records of a devnet's running runner processes, in order of their names.
     pub fn running_at(devnet: &DevnetHome) -> Result<Vec<RunnerRecord>, HomeError> {
-        let path = devnet.processes_path();
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(HomeError::io(&path)(error)),
-        };
         let mut records = Vec::new();
-        for entry in entries {
-            let file = entry.map_err(HomeError::io(&path))?.file_name();
-            if let Some(name) = file.to_str().and_then(|name| name.parse().ok()) {
+        for entry in files::entries(&devnet.processes_path())? {
+            if let Some(name) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
                 records.extend(Self::of(devnet, &name).record()?);
             }
         }
@@ -75,17 +68,14 @@ impl RunnerFolder {
         Ok(records)
     }
 
-    /// The runner's name.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The devnet's name.
     pub fn devnet(&self) -> &Name {
         self.devnet.name()
     }
 
-    /// The folder that no job may open: [`DevnetHome::private_path`].
     pub fn private_path(&self) -> &Path {
         self.devnet.private_path()
     }
@@ -133,8 +123,8 @@ impl RunnerFolder {
         for folder in self.path.ancestors().take(3) {
             home::refuse_other_than_folder(folder)?;
         }
-        home::create_private_dir(&self.path)?;
-        let file = home::take_lock(&self.lock_path())?;
+        files::create_private_dir(&self.path)?;
+        let file = files::take_lock(&self.lock_path())?;
         Ok(file.map(|file| RunnerLock { folder: self.clone(), _file: file }))
     }
 
@@ -142,22 +132,22 @@ impl RunnerFolder {
     /// id yet.
     pub fn holder(&self) -> Result<Option<u32>, HomeError> {
         let lock = self.lock_path();
-        Ok(if home::is_held(&lock)? { home::holder(&lock) } else { None })
+        Ok(if files::is_held(&lock)? { files::holder(&lock) } else { None })
     }
 
     /// The record of the running process; `None` when none runs or it does not answer yet.
     pub fn record(&self) -> Result<Option<RunnerRecord>, HomeError> {
         let path = self.record_path();
         let Some(holder) = self.holder()? else { return Ok(None) };
-        let Some(text) = home::read_if_there(&path)? else { return Ok(None) };
+        let Some(text) = files::read_if_there(&path)? else { return Ok(None) };
         let record: RunnerRecord = serde_json::from_str(&text)
-            .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })?;
+            .map_err(|error| FileError::Malformed { path, reason: error.to_string() })?;
         Ok(Some(record).filter(|record| record.pid == holder))
     }
 
-    /// A client for the running process's control server.
     pub fn client(&self, record: &RunnerRecord) -> Result<Client, ClientError> {
-        let token = home::read_if_there(&self.token_path())?.unwrap_or_default();
+        let token = files::read_if_there(&self.token_path()).map_err(HomeError::from)?;
+        let token = token.unwrap_or_default();
         Ok(Client::new(&record.control_url)?.with_token(token.trim().to_owned()))
     }
 }
@@ -170,7 +160,6 @@ pub struct RunnerLock {
 }
 
 impl RunnerLock {
-    /// The folder that is locked.
     pub fn folder(&self) -> &RunnerFolder {
         &self.folder
     }
@@ -190,16 +179,16 @@ impl RunnerLock {
             started_at: Text(Timestamp::now()),
             control_url,
         };
-        home::write_private(&self.folder.token_path(), &format!("{token}\n"))?;
+        files::write_private(&self.folder.token_path(), &format!("{token}\n"))?;
         let json = serde_json::to_string_pretty(&record).expect("a record is plain data");
-        home::write_private(&self.folder.record_path(), &format!("{json}\n"))?;
+        files::write_private(&self.folder.record_path(), &format!("{json}\n"))?;
         Ok(record)
     }
 
     /// Removes record and token, once the process no longer answers.
     pub fn clean(&self) -> Result<(), HomeError> {
-        home::remove_file(&self.folder.record_path())?;
-        home::remove_file(&self.folder.token_path())
+        files::remove_file(&self.folder.record_path())?;
+        Ok(files::remove_file(&self.folder.token_path())?)
     }
 }
 

@@ -15,10 +15,9 @@ use super::{
     trust::{Remembered, Trust, TrustError, TrustRoot},
 };
 use crate::{
-    api::types::{AddressText, ChainId, ErrorCode, HashText, Parameters, ProofQuery, Runner, Text},
     client::{BlockAt, Client, ClientError},
     home::{DevnetHome, DevnetState, HomeError},
-    spelling::Quoted,
+    types::{AddressText, ChainId, ErrorCode, HashText, Parameters, ProofQuery, Runner, Text},
     verification::{VerificationError, Walk},
 };
 use commonware_runtime::Clock;
@@ -26,6 +25,7 @@ use cowboy_engine::{
     presence::Phase,
     primitives::{Address, Hash, Height, PublicKey},
 };
+use cowboy_host::spelling::Quoted;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::sync::watch;
 
@@ -40,7 +40,6 @@ const UNPROVED: u32 = 8;
 /// The control API to follow.
 #[derive(Debug, Clone)]
 pub enum Api {
-    /// The API named in the record of this devnet.
     Devnet(DevnetHome),
     /// The API at this address, such as `http://127.0.0.1:20123`.
     Url(String),
@@ -60,13 +59,10 @@ pub enum FollowError {
     /// The API's proof of the validators does not follow from the trusted ones.
     #[error("the API does not prove who validates: {0}")]
     Untrusted(#[from] TrustError),
-    /// The chain that the API serves does not follow from genesis.
     #[error("the API's chain does not follow from genesis: {0}")]
     Verification(#[from] Box<VerificationError>),
-    /// `validators.json` cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The validators trusted on first use are those of another chain.
     #[error(
         "{} has the validators of another chain, which this runner was started with first",
         .0.display()
@@ -74,7 +70,6 @@ pub enum FollowError {
     OtherRoot(PathBuf),
     #[error("runner {0} is not registered")]
     NotRegistered(Address),
-    /// The devnet runs another chain than the one that the runner joined.
     #[error(
         "{place} runs another chain than the one that the runner joined: its first block is {got}, \
          expected {expected}"
@@ -83,7 +78,6 @@ pub enum FollowError {
         place: String,
         /// The hash of its first block, or its chain id.
         got: String,
-        /// The same of the chain that the runner joined.
         expected: String,
     },
 }
@@ -97,7 +91,6 @@ pub(super) struct SeenChain {
     pub targets: Vec<ValidatorAddress>,
 }
 
-/// The facts that identify the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ChainFacts {
     id: u64,
@@ -111,7 +104,6 @@ enum FollowState {
     Away,
 }
 
-/// Polls the API on behalf of one runner.
 pub(super) struct Follower {
     api: Api,
     client: Client,
@@ -120,10 +112,8 @@ pub(super) struct Follower {
     root: TrustRoot,
     /// The trusted validators; `None`: none are known yet.
     trust: Option<Trust>,
-    /// The path of `validators.json`.
     memory: PathBuf,
     kept: Option<Remembered>,
-    /// Why the last look found no valid proof.
     lacking: Option<FollowError>,
 }
 
@@ -244,7 +234,6 @@ impl Follower {
         Ok(SeenChain { parameters, phase, entry, targets })
     }
 
-    /// Asks for a proof of the validators and checks it.
     async fn learn(&mut self, chain_id: u64) -> Result<(), FollowError> {
         let newest = ProofQuery { key: None, at: None };
         let answer = self.client.prove("validators", &newest).await?;
@@ -256,7 +245,6 @@ impl Follower {
         self.remember()
     }
 
-    /// Saves the trusted validators if they have changed.
     fn remember(&mut self) -> Result<(), FollowError> {
         let (Some(trust), Some(chain)) = (&self.trust, &self.chain) else { return Ok(()) };
         let root = self.root.validators().map(|(_, keys)| keys);
@@ -268,7 +256,6 @@ impl Follower {
         Ok(())
     }
 
-    /// The validators to connect to, with the addresses where they listen.
     fn targets(&self, listening: &BTreeMap<PublicKey, SocketAddr>) -> Vec<ValidatorAddress> {
         let Some(roster) = self.trust.as_ref().and_then(Trust::roster) else { return Vec::new() };
         let target = |key: &PublicKey| {
@@ -279,12 +266,10 @@ impl Follower {
         subset.into_iter().filter_map(|validator| target(&validator.pubkey)).collect()
     }
 
-    /// The trusted chain's id.
     pub fn chain_id(&self) -> Option<u64> {
         self.trust.as_ref().map(Trust::chain_id)
     }
 
-    /// Puts the trusted committees into `known`.
     pub fn tell(&self, known: &mut KnownValidators) {
         if let Some(trust) = &self.trust {
             trust.tell(known);
@@ -311,7 +296,6 @@ impl Follower {
         Err(self.other_chain(&got, expected))
     }
 
-    /// The validators to trust before the first proof.
     fn trusted(&mut self, chain: &ChainFacts) -> Result<Option<Trust>, FollowError> {
         let remembered = Remembered::load(&self.memory)?;
         let of_chain = |kept: &Remembered| {
@@ -433,7 +417,6 @@ impl Follower {
     }
 }
 
-/// The URL of a devnet's API now.
 fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
     match home.state()? {
         DevnetState::Running(record) => Ok(record.rpc_url),

@@ -2,8 +2,8 @@
 
 use super::LOOK_AT_LEAST;
 use crate::{
-    api::types::GovernedParameter,
     client::{Client, ClientError},
+    types::GovernedParameter,
 };
 use commonware_runtime::Clock;
 use cowboy_engine::{
@@ -64,7 +64,6 @@ fn stale_in(all: &[GovernedParameter]) -> Option<u64> {
     Some(found.value.number()?.clamp(*min, *max))
 }
 
-/// Sends a heartbeat if the last one is at least `due` blocks old.
 async fn send_if_due(client: &Client, key: &SecretKey, due: u64) -> Result<(), ClientError> {
     let address = key.address().to_string();
     let last = client.runner(&address).await?.last_heartbeat;
@@ -88,7 +87,7 @@ async fn send_if_due(client: &Client, key: &SecretKey, due: u64) -> Result<(), C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::types::Setting;
+    use crate::types::Setting;
 
     fn parameter(key: &str, value: u64) -> GovernedParameter {
         GovernedParameter {

@@ -1,14 +1,14 @@
 //! One accepted job: its work, its progress reports, its outcome.
 
 use super::{
-    node::{Activity, RunnerCore, RunnerShared},
+    core::{Activity, RunnerCommand, RunnerCore, RunnerShared},
     worker::{TaskProgress, Worker},
 };
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     job::spec::JobSpec,
     primitives::Hash,
-    session::jobs::{JobReport, Pledge},
+    session::jobs::{Decided, JobReport, Offer, Pledge},
     wire::{Body, JobCommit, JobFailure, JobResult, Reason},
 };
 use std::{io, pin::pin, sync::Arc, time::Duration};
@@ -18,8 +18,7 @@ use tokio::sync::{oneshot, watch};
 /// only the newest is sent.
 pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
-/// Works on an accepted job in a task of its own.
-pub(super) fn work<E, W>(
+fn work<E, W>(
     core: &Arc<RunnerCore>,
     jobs: &Arc<E>,
     worker: &Arc<W>,
@@ -86,6 +85,35 @@ async fn report(
 }
 
 impl RunnerCore {
+    /// Starts work on a job that was taken from any peer, and has the other validators that wait
+    /// for an answer answered.
+    pub(super) fn start<E, W>(
+        self: &Arc<Self>,
+        (jobs, worker): (&Arc<E>, &Arc<W>),
+        shared: &mut RunnerShared,
+        decided: &Decided,
+        (job_id, spec): (Hash, Option<JobSpec>),
+    ) where
+        E: Clock + Spawner,
+        W: Worker,
+    {
+        for link in decided.others.iter().filter_map(|validator| shared.links.get(validator)) {
+            link.command(RunnerCommand::Answer(job_id, decided.others_status()));
+        }
+        match (&decided.offer, spec) {
+            (Offer::Accept, Some(spec)) => {
+                let (cancel, cancelled) = oneshot::channel();
+                shared.running.insert(job_id, cancel);
+                work(self, jobs, worker, (job_id, spec), cancelled);
+            }
+            (Offer::Reject(reason), _) => {
+                tracing::debug!(runner = %self.public.address(), %job_id, %reason, "job rejected");
+            }
+            _ => {}
+        }
+        shared.tell_load();
+    }
+
     /// Takes a finished result. A committee member's commitment is on disk before it is sent.
     pub(super) async fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
@@ -146,7 +174,6 @@ impl RunnerCore {
         }
     }
 
-    /// Writes a commitment to disk if the runner keeps commitments.
     async fn keep(&self, pledge: Pledge) -> io::Result<()> {
         let Some(pledges) = self.pledges.clone() else { return Ok(()) };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {

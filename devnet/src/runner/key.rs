@@ -14,17 +14,10 @@ const LIMIT: u64 = 256;
 /// Why a key file gives no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read or created.
     #[error("key file {path}: {source}")]
-    Io {
-        path: PathBuf,
-        /// The error of the system call.
-        source: io::Error,
-    },
-    /// The file does not exist.
+    Io { path: PathBuf, source: io::Error },
     #[error("there is no key file {path}")]
     Missing { path: PathBuf },
-    /// Users other than its owner can read it.
     #[error("key file {path} is open to others: its mode is {mode:03o}, expected 600")]
     Exposed { path: PathBuf, mode: u32 },
     #[error("{path} is not a key file: expected a secret key, 64 hex digits on one line")]

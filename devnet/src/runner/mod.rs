@@ -1,7 +1,9 @@
 //! A runner: connected to its subset of the validators, executing the jobs that the chain assigns
 //! to it.
 //!
-//! * [`node`]: connections, jobs, results.
+//! * [`node`]: starts it, and keeps its connections up.
+//! * `core`: what its tasks share: the job table and the connections.
+//! * `job`: one accepted job: its work, its progress, its outcome.
 //! * [`Targets`]: the validators to connect to and to trust, according to the chain.
 //! * [`polling`]: jobs and results over HTTP, for when connections fail.
 //! * [`worker`]: execution of jobs.
@@ -18,6 +20,7 @@
 //! * [`process`]: the process from start to end.
 
 pub mod control;
+mod core;
 pub mod folder;
 pub mod follow;
 pub mod heartbeat;
@@ -35,10 +38,10 @@ pub mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Runner, RunnerConfig, ValidatorAddress, start};
+pub use node::{Runner, RunnerConfig, start};
 pub use pledges::Pledges;
 pub use polling::Polling;
-pub use targets::{KnownValidators, Targets, targets};
+pub use targets::{KnownValidators, Targets, ValidatorAddress, targets};
 pub use worker::Worker;
 
 use std::time::Duration;

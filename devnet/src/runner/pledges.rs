@@ -15,10 +15,7 @@
 //! links and folders, is left alone and named in the log. A link in place of the folder itself is
 //! refused.
 
-use crate::{
-    home::{self, HomeError},
-    nofollow,
-};
+use crate::home::{self, HomeError};
 use cowboy_engine::{
     job::spec::MAX_RETURN_BYTES,
     primitives::{
@@ -30,6 +27,7 @@ use cowboy_engine::{
     session::jobs::{MAX_RESULTS, Pledge},
     wire::{JobCommit, JobResult},
 };
+use cowboy_host::{files, nofollow};
 use rustix::{
     fd::OwnedFd,
     fs::{AtFlags, CWD},
@@ -46,12 +44,10 @@ use std::{
 
 /// The longest file in bytes: checksum, record and heights take far less than 4 KiB.
 const FILE_LIMIT: u64 = MAX_RETURN_BYTES as u64 + 4_096;
-/// Bytes of the checksum.
 const CHECKSUM: usize = 32;
 /// Hex digits of a job's id, which is the file's name.
 const JOB_DIGITS: usize = 64;
 
-/// A file's contents.
 struct PledgeRecord {
     /// Tells chains with the same id apart.
     chain: Hash,
@@ -66,7 +62,6 @@ record!(PledgeRecord { chain, result, commit, deadline });
 pub struct Pledges {
     folder: PathBuf,
     chain: Hash,
-    /// Numbers the temporary files.
     written: AtomicU64,
 }
 
@@ -76,7 +71,7 @@ impl Pledges {
     /// folder.
     pub fn open(folder: PathBuf, chain: Hash) -> Result<Self, HomeError> {
         home::refuse_other_than_folder(&folder)?;
-        home::create_private_dir(&folder)?;
+        files::create_private_dir(&folder)?;
         Ok(Self { folder, chain, written: AtomicU64::new(0) })
     }
 
@@ -105,7 +100,6 @@ impl Pledges {
         Ok(pledges)
     }
 
-    /// Reads the commitment in the file `name` of the open folder, whose path is `path`.
     fn read(
         &self,
         folder: &OwnedFd,
@@ -155,10 +149,9 @@ impl Pledges {
         File::open(&self.folder)?.sync_all()
     }
 
-    /// Removes a commitment if there is one. A file that cannot be removed is loaded after a
-    /// restart and removed then.
+    /// A file that cannot be removed is loaded after a restart and removed then.
     pub fn remove(&self, job_id: &Hash) {
-        if let Err(error) = home::remove_file(&self.path(job_id)) {
+        if let Err(error) = files::remove_file(&self.path(job_id)) {
             tracing::warn!(%job_id, %error, "cannot remove a commitment that is over");
         }
     }

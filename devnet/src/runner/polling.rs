@@ -16,15 +16,15 @@
 
 use super::{
     REQUEST_TIMEOUT,
-    node::{Activity, RunnerCore},
+    core::{Activity, RunnerCore},
     worker::Worker,
 };
 use crate::{
-    api::types::{
+    client::{Client, ClientError},
+    types::{
         Bytes, BytesText, CommitRequest, ErrorCode, FailureRequest, PolledJob, ResultAccepted,
         ResultRequest, Text, Wanted,
     },
-    client::{Client, ClientError},
 };
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
@@ -126,13 +126,9 @@ where
 struct Poller<E, W> {
     desk: PollingDesk<E, W>,
     client: Client,
-    /// The runner's address.
     runner: String,
-    /// The height of the newest answer.
     newest: u64,
-    /// Jobs that were fetched and are still listed.
     fetched: BTreeSet<Hash>,
-    /// Jobs that were refused with a reason and are still listed.
     refused: BTreeSet<Hash>,
     /// Rounds that each result has waited for a connection.
     waiting: BTreeMap<Hash, u32>,
@@ -281,7 +277,6 @@ fn signature(signature: &Signature) -> BytesText {
     Text(Bytes(signature.as_bytes().to_vec()))
 }
 
-/// Whether sending the same request again would change nothing.
 fn is_final(error: &ClientError) -> bool {
     let code = error.code();
     matches!(code, Some(ErrorCode::Rejected | ErrorCode::NotFound | ErrorCode::BadRequest))
@@ -323,8 +318,6 @@ where
         Some(decided.offer)
     }
 
-    /// Abandons a fetched job that the chain no longer assigns to the runner: it has a result or
-    /// another runner.
     fn give_up(&self, job_id: &Hash) {
         let mut shared = self.core.shared.lock();
         let stopped = shared.table.give_up(job_id);

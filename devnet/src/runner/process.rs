@@ -16,7 +16,6 @@ use crate::{
     client::ClientError,
     executor::{self, ConfigError, Executor},
     home::HomeError,
-    http,
     transport::{TransportError, quic, tls},
 };
 use ::tokio::sync::{broadcast, mpsc, watch};
@@ -26,6 +25,7 @@ use cowboy_engine::{
     registry::{Ability, JobKind},
     wire::CancelReason,
 };
+use cowboy_host::http;
 use futures::future::BoxFuture;
 use std::{
     collections::BTreeSet,
@@ -43,19 +43,15 @@ const CONTROL_GRACE: Duration = Duration::from_millis(500);
 
 /// The configuration of a runner in a process of its own.
 pub struct ProcessConfig {
-    /// Its folder, locked for this process.
     pub lock: RunnerLock,
     pub key: SecretKey,
     pub api: Api,
-    /// Where its trust in validators begins.
     pub trust: TrustRoot,
     /// The job kinds it takes until told otherwise; `None`: all kinds it is registered with.
     pub kinds: Option<BTreeSet<JobKind>>,
     /// Its limit of concurrent jobs; `None`: as registered.
     pub max_concurrent_jobs: Option<u32>,
-    /// The agents whose errands it accepts.
     pub agents: BTreeSet<Address>,
-    /// The executors' configuration, apart from requests and commands.
     pub executors: executor::Config,
     /// The pool that runs commands delivered by lease; `None`: such jobs fail.
     pub pool: Option<Arc<dyn executor::CommandPool>>,
@@ -64,7 +60,6 @@ pub struct ProcessConfig {
 /// Why the process does not start or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It cannot learn what it needs to know of the devnet.
     #[error(transparent)]
     Follow(#[from] FollowError),
     #[error(transparent)]
@@ -73,20 +68,12 @@ pub enum ProcessError {
     Tls(#[from] tls::IdentityError),
     #[error("no socket for QUIC: {0}")]
     Transport(#[from] TransportError),
-    /// Its control server has no port.
     #[error("no port for its operator's requests: {0}")]
     Control(io::Error),
-    /// It is configured for jobs that the chain will not give it.
     #[error("the runner is not registered for jobs of kind {0}")]
     NotItsKind(JobKind),
-    /// It is configured for jobs that it cannot execute.
     #[error("the runner cannot execute jobs of kind {kind}: they need {lacking}")]
-    CannotExecute {
-        kind: JobKind,
-        /// The configuration that is missing.
-        lacking: &'static str,
-    },
-    /// The operator's configuration does not make valid executors.
+    CannotExecute { kind: JobKind, lacking: &'static str },
     #[error(transparent)]
     Executors(#[from] ConfigError),
 }

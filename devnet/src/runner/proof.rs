@@ -18,19 +18,14 @@ use cowboy_engine::{
     session::jobs::ProposedAttempt,
 };
 
-/// Why a proof does not show that the chain assigns a job to the runner.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProofError {
-    /// Not a proof, or one that contradicts itself.
     #[error(transparent)]
     State(#[from] StateProofError),
-    /// Too few votes that hold.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The runner does not know the validators that vote in this epoch.
     #[error("the validators of epoch {0} are not known")]
     UnknownEpoch(u64),
-    /// The proof is about something else.
     #[error("it is about {0}, not about the job that was assigned")]
     Subject(Subject),
     #[error("the chain has no job {0}")]
@@ -39,20 +34,13 @@ pub(super) enum ProofError {
     Record(#[from] DecodeError),
     /// It shows the opposite of what it was sent for.
     #[error("job {job_id} is {status} at block {height}")]
-    Other {
-        job_id: Hash,
-        status: &'static str,
-        /// The block that left the state.
-        height: Height,
-    },
+    Other { job_id: Hash, status: &'static str, height: Height },
 }
 
-/// What a proof shows about a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     /// The block that left the state.
     pub height: Height,
-    /// The name of the job's status.
     pub status: &'static str,
     /// The runner's attempt and its specification; `None`: the job belongs to another runner or has
     /// ended.

@@ -2,12 +2,11 @@
 //!
 //! The chain names the validators and each runner's subset; the process knows the addresses.
 
-use super::ValidatorAddress;
 use crate::consensus::scheme::Committee;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::State,
-    presence::{subset, threshold},
+    presence::{canonical, subset},
     primitives::PublicKey,
 };
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
@@ -17,13 +16,20 @@ use tokio::sync::watch;
 /// the next one begins before a runner has heard of it.
 const EPOCHS_KEPT: usize = 4;
 
+/// A validator's key and address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValidatorAddress {
+    /// Its runner-facing key (ed25519).
+    pub key: PublicKey,
+    pub address: SocketAddr,
+}
+
 /// A chain's validators, as one runner knows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownValidators {
     /// The validators it connects to: its subset, and for a while the subset of the previous subset
     /// epoch ([`State::subsets_of`]).
     pub targets: Vec<ValidatorAddress>,
-    /// The number of validators on the chain.
     pub validators: u32,
     /// The ed25519 keys of the validators, by consensus epoch.
     pub committees: BTreeMap<u64, Vec<[u8; 32]>>,
@@ -32,7 +38,7 @@ pub struct KnownValidators {
 impl KnownValidators {
     /// The number of validators that must agree to be believed: one more than may be dishonest.
     pub const fn agreeing(&self) -> usize {
-        threshold::of(self.validators) as usize
+        canonical::of(self.validators) as usize
     }
 
     /// The validators that vote in an epoch; `None` when they are unknown.
@@ -40,7 +46,6 @@ impl KnownValidators {
         Committee::of_keys(chain_id, self.committees.get(&epoch)?).ok()
     }
 
-    /// Records the validators that vote in an epoch.
     pub fn learn(&mut self, epoch: u64, keys: Vec<[u8; 32]>) {
         self.validators = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         self.committees.insert(epoch, keys);
@@ -101,19 +106,16 @@ impl TargetsInner {
     }
 }
 
-/// The consensus epoch of the next block.
 fn epoch(state: &State) -> u64 {
     state.epoch_at(state.height().next())
 }
 
 impl Targets {
-    /// Starts from `state`, with no validator listening yet.
     pub fn new(state: State) -> Self {
         let (addresses, runners) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(TargetsInner { state, addresses, runners })))
     }
 
-    /// Subscribes to what a runner of this process knows.
     pub fn of(&self, runner: &PublicKey) -> watch::Receiver<KnownValidators> {
         let mut inner = self.0.lock();
         let (sender, receiver) = watch::channel(inner.of(runner));
@@ -121,14 +123,12 @@ impl Targets {
         receiver
     }
 
-    /// Replaces the addresses where validators listen.
     pub fn listening(&self, validators: Vec<ValidatorAddress>) {
         let mut inner = self.0.lock();
         inner.addresses = validators.into_iter().map(|v| (v.key, v.address)).collect();
         inner.tell_all();
     }
 
-    /// Takes over a new state of the chain.
     pub fn advance(&self, state: &State) {
         let mut inner = self.0.lock();
         let epochs = |state: &State| {

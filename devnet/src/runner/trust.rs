@@ -35,7 +35,7 @@ use cowboy_engine::{
         Certificate, Found, GenesisValidator, MAX_VALIDATORS, ProvedStatement, Roster, StateProof,
         StateProofError, Subject,
     },
-    presence::threshold,
+    presence::canonical,
     primitives::Height,
 };
 use std::{fmt, sync::Arc};
@@ -43,10 +43,12 @@ use std::{fmt, sync::Arc};
 /// What a runner trusts before it has asked anything.
 #[derive(Debug)]
 pub enum TrustRoot {
-    /// The chain's genesis document.
     Genesis(Box<verification::Root>),
     /// The validators with these consensus keys, which served in some one epoch of this chain.
-    Validators { chain_id: u64, keys: Vec<[u8; 32]> },
+    Validators {
+        chain_id: u64,
+        keys: Vec<[u8; 32]>,
+    },
     /// The validators that the API names first, permanently.
     FirstUse,
 }
@@ -79,54 +81,37 @@ impl fmt::Display for TrustRoot {
 /// Why a proof does not show who validates.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// Not a proof, or a proof that contradicts itself.
     #[error(transparent)]
     State(#[from] StateProofError),
-    /// The proof is about something else.
     #[error("it is about {0}, not about validators")]
     Subject(Subject),
-    /// The state does not show the committee of the header's epoch.
     #[error("its header is of epoch {header}, its state of epoch {state}")]
     Epoch { header: u64, state: u64 },
     /// More validators than a committee may have, whose votes would take long to verify.
     #[error("it has a committee of {0} validators, there are {MAX_VALIDATORS} at most")]
     TooMany(usize),
-    /// The keys do not form a valid committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// Too few valid votes.
     #[error("certificate: {0}")]
     Certificate(#[from] CertificateError),
-    /// Too few validators of the newest known committee have signed.
     #[error(
         "of the {known} validators known since block {since}, {signed} have signed the state of \
          block {height}, where {needed} would vouch for it"
     )]
     Strangers {
-        /// Size of the known committee.
         known: usize,
-        /// The block whose state has the known committee.
         since: Height,
-        /// Number of its members that signed.
         signed: usize,
-        /// The block that produced the proof's state.
         height: Height,
         /// Number of members that must sign: one more than may be dishonest.
         needed: usize,
     },
-    /// The proof is older than the newest known committee.
     #[error(
         "it is of the state after block {got}; the runner knows other validators, of block {since}"
     )]
-    Old {
-        /// The block that produced the proof's state.
-        got: Height,
-        /// The block whose state has the known committee.
-        since: Height,
-    },
+    Old { got: Height, since: Height },
 }
 
-/// The validators that are trusted.
 #[derive(Debug, Clone)]
 pub(super) struct Trust {
     chain_id: u64,
@@ -146,7 +131,6 @@ impl Trust {
         Self { chain_id, voters, height, roster: None }
     }
 
-    /// Trusts the validators that a proof names.
     pub fn on_first_use(chain_id: u64, bytes: &[u8]) -> Result<Self, TrustError> {
         let read = ReadProof::new(bytes)?;
         let trust = Self::new(chain_id, keys(read.committee()?), Height::GENESIS);
@@ -163,7 +147,6 @@ impl Trust {
         (&self.voters, self.height)
     }
 
-    /// The roster, if a proof has shown it.
     pub const fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
     }
@@ -186,7 +169,6 @@ impl Trust {
         Ok(())
     }
 
-    /// Trusts the roster of the state after the block at `height`.
     pub fn take(&mut self, height: Height, roster: Roster) {
         self.voters = sorted(keys(&roster.committee));
         self.height = height;
@@ -209,7 +191,7 @@ impl Trust {
             read.certificate.votes.iter().filter_map(|vote| committee.key(vote.validator));
         let signed = signers.filter(|key| is_known(key.as_ref())).count();
         let (known, since) = (self.voters.len(), self.height);
-        let needed = threshold::of(u32::try_from(known).unwrap_or(u32::MAX)) as usize;
+        let needed = canonical::of(u32::try_from(known).unwrap_or(u32::MAX)) as usize;
         if signed < needed {
             let height = read.height;
             return Err(TrustError::Strangers { known, since, signed, height, needed });
@@ -217,7 +199,6 @@ impl Trust {
         Ok(())
     }
 
-    /// Puts the trusted committees into `known`.
     pub fn tell(&self, known: &mut KnownValidators) {
         let Some(roster) = &self.roster else { return };
         known.learn(roster.epoch, keys(&roster.committee));

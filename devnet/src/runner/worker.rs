@@ -1,6 +1,6 @@
 //! Execution of a runner's jobs.
 
-pub use crate::executor::TaskProgress;
+pub use cowboy_host::process::TaskProgress;
 
 use crate::executor::{
     Executor, ExecutorError, Task, TaskLimits, command, ethereum, http, llm, mcp,
@@ -18,7 +18,6 @@ pub type WorkCancelled = oneshot::Receiver<()>;
 
 /// Executes jobs, any number of them concurrently.
 pub trait Worker: Send + Sync + 'static {
-    /// The reason why there is no result.
     type Error: Display + Send;
 
     /// Does the work of `spec` within its bounds and returns the result, of at most
@@ -101,7 +100,6 @@ fn task(work: &Work) -> Task {
 /// Simulated work, because no command can run in the simulator: after `delay` the result is the
 /// hash of the request.
 pub struct Pretended<E> {
-    /// The simulation's clock.
     pub clock: E,
     pub delay: Duration,
 }

@@ -1,12 +1,12 @@
 //! Copies of files and folders as of one moment, even while some of them are being written.
 
 use super::{SnapshotError, sums};
-use crate::home::{self, HomeError};
+use crate::{home::HomeError, storage};
+use cowboy_host::files::{self, FileError};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions},
-    io,
+    fs::{self, DirEntry, File, OpenOptions},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
@@ -16,31 +16,25 @@ const DATABASES: [&[&str]; 3] =
     [&["validators", ANY, "index.db"], &["data", "speculation.db"], &["lease", "lease.db"]];
 /// Uploads in progress: a client whose upload is lost begins it again.
 const UPLOADS: &[&str] = &["lease", "tmp"];
-/// Matches any name.
 const ANY: &str = "*";
 /// The files that SQLite keeps next to a database; the copy includes their contents.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Totals of what was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Copied {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// How a file or folder is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CopyKind {
     /// Copied through SQLite, as of one moment.
     Database,
-    /// Left out.
     Transient,
-    /// Copied as it is.
     Plain,
 }
 
 impl CopyKind {
-    /// The kind of the entry at this place in a devnet's folder.
     fn of(place: &[String]) -> Self {
         let is = |pattern: &[&str], place: &[String]| {
             pattern.len() == place.len()
@@ -85,10 +79,8 @@ impl Copied {
         if kind == CopyKind::Transient {
             return Ok(());
         }
-        let found = match fs::symlink_metadata(from) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            metadata => metadata.map_err(HomeError::io(from))?.file_type(),
-        };
+        let found = files::if_there(fs::symlink_metadata(from)).map_err(HomeError::io(from))?;
+        let Some(found) = found.map(|metadata| metadata.file_type()) else { return Ok(()) };
         if found.is_dir() {
             return self.folder(from, to, place);
         }
@@ -96,7 +88,7 @@ impl Copied {
             return Err(SnapshotError::Strange(from.to_owned()));
         }
         if let Some(parent) = to.parent() {
-            home::create_private_dir(parent)?;
+            files::create_private_dir(parent)?;
         }
         self.file(from, to, kind)
     }
@@ -107,12 +99,7 @@ impl Copied {
         to: &Path,
         place: &mut Vec<String>,
     ) -> Result<(), SnapshotError> {
-        let entries = match fs::read_dir(from) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(HomeError::io(from))?,
-        };
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-        let mut names = names.collect::<Result<Vec<_>, _>>().map_err(HomeError::io(from))?;
+        let mut names: Vec<_> = files::entries(from)?.iter().map(DirEntry::file_name).collect();
         databases_first(place, &mut names);
         for name in names {
             match name.to_str().filter(|name| sums::is_listable(name)) {
@@ -128,11 +115,8 @@ impl Copied {
     fn file(&mut self, from: &Path, to: &Path, kind: CopyKind) -> Result<(), SnapshotError> {
         if kind == CopyKind::Database {
             database(from, to)?;
-        } else {
-            match fs::copy(from, to) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                copied => copied.map_err(HomeError::io(from))?,
-            };
+        } else if files::if_there(fs::copy(from, to)).map_err(HomeError::io(from))?.is_none() {
+            return Ok(());
         }
         self.files += 1;
         self.bytes += fs::metadata(to).map_err(HomeError::io(to))?.len();
@@ -149,7 +133,6 @@ fn databases_first(folder: &[String], names: &mut [OsString]) {
     });
 }
 
-/// Syncs a folder and all its contents to disk.
 pub(super) fn settle(folder: &Path) -> Result<(), HomeError> {
     for entry in fs::read_dir(folder).map_err(HomeError::io(folder))? {
         let entry = entry.map_err(HomeError::io(folder))?;
@@ -163,7 +146,6 @@ pub(super) fn settle(folder: &Path) -> Result<(), HomeError> {
     sync(folder)
 }
 
-/// Syncs a file, or a folder's entries, to disk.
 pub(super) fn sync(path: &Path) -> Result<(), HomeError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(HomeError::io(path))
 }
@@ -175,7 +157,7 @@ fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
     fresh.map_err(HomeError::io(to))?;
     let failed = |source| SnapshotError::Sqlite { path: from.to_owned(), source };
     let connection = Connection::open(from).map_err(failed)?;
-    let target = to.to_str().ok_or_else(|| HomeError::Malformed {
+    let target = to.to_str().ok_or_else(|| FileError::Malformed {
         path: to.to_owned(),
         reason: "its path is not Unicode".to_owned(),
     })?;
@@ -186,16 +168,9 @@ fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
 /// The faults that SQLite finds in an existing file: one line each, up to SQLite's limit. Other
 /// processes may have the file open.
 pub fn faults_of(database: &Path) -> Vec<String> {
-    let lines = integrity(database).unwrap_or_else(|error| vec![error.to_string()]);
-    lines.into_iter().filter(|line| line != "ok").collect()
-}
-
-fn integrity(database: &Path) -> rusqlite::Result<Vec<String>> {
-    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
-    let lines = statement.query_map([], |row| row.get(0))?;
-    let lines = lines.collect::<rusqlite::Result<Vec<String>>>()?;
-    Ok(lines)
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let faults = connection.and_then(|connection| storage::integrity(&connection));
+    faults.unwrap_or_else(|error| vec![error.to_string()])
 }
 
 #[cfg(test)]

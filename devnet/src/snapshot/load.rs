@@ -8,10 +8,11 @@ use super::{
     sums::Sums,
 };
 use crate::{
-    api::types::Snapshot,
-    home::{self, DevnetHome, DevnetState, HomeError, Lock, create_private_dir},
+    home::{DevnetHome, DevnetState, HomeError, Lock},
     topology::{Name, Overrides, Topology},
+    types::Snapshot,
 };
+use cowboy_host::files::{self, create_private_dir};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::{
     fs, io,
@@ -26,7 +27,6 @@ pub(super) const UNFINISHED: &str = ".loading-";
 pub struct Loaded {
     pub devnet: DevnetHome,
     pub snapshot: Snapshot,
-    /// Whether it replaced an existing chain.
     pub replaced: bool,
 }
 
@@ -83,7 +83,7 @@ fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     let processes = devnet.processes_path();
     for entry in fs::read_dir(&processes).into_iter().flatten() {
         let entry = entry.map_err(HomeError::io(&processes))?;
-        if home::is_held(&entry.path().join("lock"))? {
+        if files::is_held(&entry.path().join("lock"))? {
             let runner = entry.file_name().to_string_lossy().into_owned();
             return Err(SnapshotError::RunnerRuns { name, runner });
         }
@@ -94,22 +94,20 @@ fn check(devnet: &DevnetHome, force: bool) -> Result<bool, SnapshotError> {
     }
 }
 
-/// Renames the devnet in a folder and its chain. Drops the saved ports, because they are those of
-/// the original devnet.
+/// Drops the saved ports, because they are those of the original devnet.
 fn rename_devnet(folder: &Path, name: &Name) -> Result<(), SnapshotError> {
     let path = folder.join("topology.yaml");
-    let text = home::read_if_there(&path)?.unwrap_or_default();
+    let text = files::read_if_there(&path)?.unwrap_or_default();
     let file = path.display().to_string();
     let mut plan = Topology::parse(&text, &file)?.resolve(&Overrides::default(), &text, &file)?;
     plan.name = name.clone();
-    home::write_private(&path, &plan.to_yaml())?;
-    Ok(home::remove_file(&folder.join("data/ports.json"))?)
+    files::write_private(&path, &plan.to_yaml())?;
+    Ok(files::remove_file(&folder.join("data/ports.json"))?)
 }
 
-/// Moves the folder to a devnet's path that is free.
 fn create(devnet: &DevnetHome, fresh: &Path) -> Result<(), SnapshotError> {
     // The lock file marks a folder as a devnet's.
-    drop(home::take_lock(&fresh.join("lock"))?);
+    drop(files::take_lock(&fresh.join("lock"))?);
     rename_new(fresh, devnet.path()).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
             SnapshotError::HasChain(devnet.name().clone())

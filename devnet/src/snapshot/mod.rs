@@ -34,11 +34,12 @@ pub use copy::faults_of;
 pub use load::Loaded;
 
 use crate::{
-    api::types::{ChainId, Snapshot, Text},
     home::{self, DevnetHome, Home, HomeError},
     storage::{self, StorageError},
     topology::{Name, TopologyError},
+    types::{ChainId, Snapshot, Text},
 };
+use cowboy_host::files::{self, FileError};
 
 use copy::Copied;
 use jiff::Timestamp;
@@ -58,10 +59,8 @@ pub const FORMAT: u32 = 2;
 
 /// The snapshots' folder among the devnets' folders: no devnet's name begins with a dot.
 const FOLDER: &str = ".snapshots";
-/// The description of a snapshot.
 const MANIFEST: &str = "snapshot.json";
 const SUMS: &str = "SHA256SUMS";
-/// The devnet's files in a snapshot.
 const DEVNET: &str = "devnet";
 /// The name prefix of snapshots that are not complete yet.
 const UNFINISHED: &str = ".unfinished-";
@@ -69,7 +68,6 @@ const UNFINISHED: &str = ".unfinished-";
 /// The longest [`MANIFEST`], in bytes: its fields take less than a thousand.
 const MAX_MANIFEST: u64 = 64 << 10;
 
-/// The parts of a devnet's folder that are saved.
 const SAVED: [&str; 6] = ["topology.yaml", "accounts", "validators", "runners", "data", "lease"];
 
 /// Why a snapshot cannot be made, found or loaded.
@@ -81,28 +79,21 @@ pub enum SnapshotError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// An SQLite file cannot be copied.
     #[error("{path}: {source}")]
     Sqlite { path: PathBuf, source: rusqlite::Error },
-    /// No snapshot has this name.
     #[error("there is no snapshot `{0}`")]
     Missing(Name),
-    /// The name is taken.
     #[error("there is a snapshot `{0}` already")]
     Exists(Name),
-    /// The name made from devnet and height is too long.
     #[error("`{0}` is too long for a snapshot's name")]
     Unnamed(String),
-    /// The devnet never began a chain.
     #[error("devnet `{0}` has no chain to save")]
     NoChain(Name),
-    /// The snapshot is of another format.
     #[error("snapshot `{name}` has format {got}, this program reads {}", FORMAT)]
     Format { name: Name, got: u32 },
     /// A devnet's folder has a link, a device, or a name that cannot be listed.
     #[error("{}: a snapshot has only files and folders, with names in UTF-8 of one line", .0.display())]
     Strange(PathBuf),
-    /// The snapshot's files are not those that were saved.
     #[error("snapshot `{name}` is damaged: {reason}")]
     Damaged {
         name: Name,
@@ -110,19 +101,19 @@ pub enum SnapshotError {
         /// An unlisted file, if that is the only fault: the snapshot can do without it.
         stray: Option<PathBuf>,
     },
-    /// The devnet to load into, or to save, is running.
     #[error("devnet `{name}` is running{}", .pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
-    Running {
-        name: Name,
-        /// Its process, where it is known.
-        pid: Option<u32>,
-    },
-    /// It has a runner in a process of its own.
+    Running { name: Name, pid: Option<u32> },
     #[error("runner `{runner}` of devnet `{name}` runs in a process of its own")]
     RunnerRuns { name: Name, runner: String },
     /// The devnet has a chain, which loading would delete.
     #[error("devnet `{0}` has a chain already")]
     HasChain(Name),
+}
+
+impl From<FileError> for SnapshotError {
+    fn from(error: FileError) -> Self {
+        Self::Home(error.into())
+    }
 }
 
 /// A user's snapshots.
@@ -142,12 +133,10 @@ pub struct Draft {
 }
 
 impl Snapshots {
-    /// The snapshots in a home.
     pub fn of(home: &Home) -> Self {
         Self { home: home.clone(), folder: home.path().join(FOLDER) }
     }
 
-    /// The snapshots in a devnet's home.
     pub fn next_to(devnet: &DevnetHome) -> Self {
         Self::of(&devnet.home())
     }
@@ -175,7 +164,6 @@ impl Snapshots {
         Ok(left)
     }
 
-    /// Removes the [`Self::leftovers`].
     pub fn sweep(&self) -> Result<(), SnapshotError> {
         self.check()?;
         scratch::sweep(&self.folder, UNFINISHED)?;
@@ -202,10 +190,10 @@ impl Snapshots {
         if !devnet.has_chain() {
             return Err(SnapshotError::NoChain(devnet.name().clone()));
         }
-        home::create_private_dir(&self.folder)?;
+        files::create_private_dir(&self.folder)?;
         let scratch = Scratch::new(&self.folder, UNFINISHED)?;
         let target = scratch.path("snapshot");
-        home::create_private_dir(&target)?;
+        files::create_private_dir(&target)?;
         let mut copied = Copied::default();
         for part in SAVED {
             copied.live(devnet.path(), part, &target.join(DEVNET))?;
@@ -240,18 +228,9 @@ impl Snapshots {
     /// All readable snapshots, by name, and the errors of the others.
     pub fn list(&self) -> Result<(Vec<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         self.check()?;
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok((Vec::new(), Vec::new()));
-            }
-            Err(error) => return Err(HomeError::io(&self.folder)(error).into()),
-        };
-        let mut names: Vec<Name> = Vec::new();
-        for entry in entries {
-            let file = entry.map_err(HomeError::io(&self.folder))?.file_name();
-            names.extend(file.to_str().and_then(|name| name.parse().ok()));
-        }
+        let entries = files::entries(&self.folder)?;
+        let mut names: Vec<Name> =
+            entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         names.sort();
         let (mut snapshots, mut unreadable) = (Vec::new(), Vec::new());
         for name in names {
@@ -263,21 +242,14 @@ impl Snapshots {
         Ok((snapshots, unreadable))
     }
 
-    /// The snapshot of this name.
     pub fn get(&self, name: &Name) -> Result<Snapshot, SnapshotError> {
         Ok(self.read(name)?.0)
     }
 
-    /// The snapshot of this name, and the text of its [`MANIFEST`].
     fn read(&self, name: &Name) -> Result<(Snapshot, String), SnapshotError> {
         self.check()?;
         let folder = self.path(name);
-        match fs::symlink_metadata(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SnapshotError::Missing(name.clone()));
-            }
-            found => found.map_err(HomeError::io(&folder))?,
-        };
+        self.found(name)?;
         let damaged = |reason| SnapshotError::damaged(name, reason);
         let text = manifest(&folder).map_err(|error| error.of(name))?;
         let value: serde_json::Value =
@@ -294,19 +266,20 @@ impl Snapshots {
         Ok((Snapshot { snapshot: name.to_string(), ..snapshot }, text))
     }
 
-    /// Deletes the snapshot of this name with all its files.
     pub fn remove(&self, name: &Name) -> Result<(), SnapshotError> {
         self.check()?;
         let folder = self.path(name);
-        let scratch = match fs::symlink_metadata(&folder) {
-            Ok(_) => Scratch::new(&self.folder, UNFINISHED)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SnapshotError::Missing(name.clone()));
-            }
-            Err(error) => return Err(HomeError::io(&folder)(error).into()),
-        };
+        self.found(name)?;
+        let scratch = Scratch::new(&self.folder, UNFINISHED)?;
         fs::rename(&folder, scratch.path("snapshot")).map_err(HomeError::io(&folder))?;
         Ok(())
+    }
+
+    fn found(&self, name: &Name) -> Result<(), SnapshotError> {
+        let folder = self.path(name);
+        let found =
+            files::if_there(fs::symlink_metadata(&folder)).map_err(HomeError::io(&folder))?;
+        found.map(drop).ok_or_else(|| SnapshotError::Missing(name.clone()))
     }
 
     fn vacant(&self, name: &Name) -> Result<(), SnapshotError> {
@@ -324,7 +297,7 @@ impl Draft {
         let snapshot = Snapshot { halted_ms, ..self.snapshot };
         let folder = self.scratch.path("snapshot");
         let json = serde_json::to_string_pretty(&snapshot).expect("a snapshot is plain data");
-        home::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
+        files::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
         let summed = Sums::of(&folder).and_then(|sums| sums.write(&folder));
         summed.map_err(|error| error.of(&self.name))?;
         // A snapshot with a name is complete, even after a crash of the machine.
@@ -358,7 +331,6 @@ impl SnapshotError {
     }
 }
 
-/// Reads [`MANIFEST`] from a snapshot's folder.
 fn manifest(folder: &Path) -> Result<String, SumsError> {
     let top = sums::open_folder(CWD, folder, "its folder", folder)?;
     let path = folder.join(MANIFEST);
@@ -369,7 +341,6 @@ fn manifest(folder: &Path) -> Result<String, SumsError> {
     text.ok_or_else(|| SumsError::Refused(format!("{MANIFEST} is not as it was written")))
 }
 
-/// Renames to a name that does not exist yet.
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // This file system lacks the flag; but a rename does not replace a non-empty folder either.
@@ -378,7 +349,6 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The newest block that any validator has stored.
 fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
     Ok(heads(devnet)?.into_values().max_by_key(|head| head.height))
 }
@@ -386,15 +356,9 @@ fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
 /// The newest block that each validator has stored, by the validator's name. Validators without a
 /// block are left out.
 pub fn heads(devnet: &Path) -> Result<BTreeMap<String, StoredHead>, SnapshotError> {
-    let validators = devnet.join("validators");
-    let entries = match fs::read_dir(&validators) {
-        // A folder without files was not copied.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        entries => entries.map_err(HomeError::io(&validators))?,
-    };
     let mut heads = BTreeMap::new();
-    for entry in entries {
-        let entry = entry.map_err(HomeError::io(&validators))?;
+    // A folder without files was not copied.
+    for entry in files::entries(&devnet.join("validators"))? {
         let file = entry.path().join("index.db");
         if file.is_file()
             && let Some(head) = storage::head_of(&file)?

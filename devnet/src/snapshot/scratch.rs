@@ -6,7 +6,8 @@
 //! all. Before a sweep removes a folder, it takes the lock, and creates the lock if it is missing.
 //! A process whose new folder is swept before it has the lock makes another.
 
-use crate::home::{self, HomeError};
+use crate::home::HomeError;
+use cowboy_host::files::{self, FileError};
 use std::{
     fs::{self, File},
     io,
@@ -14,7 +15,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The lock file in a temporary folder.
 const LOCK: &str = "lock";
 
 /// Attempts to create a folder, if each is swept before its lock is taken.
@@ -39,13 +39,13 @@ impl Scratch {
                 return Ok(Self { folder, _lock: lock });
             }
         }
-        Err(HomeError::Malformed {
+        Err(FileError::Malformed {
             path: parent.to_owned(),
             reason: "other processes remove the folders that are made in it".to_owned(),
-        })
+        }
+        .into())
     }
 
-    /// The path of an entry in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -59,18 +59,13 @@ impl Drop for Scratch {
 
 /// The folders in `parent` whose names begin with `prefix` and that no process holds.
 pub(super) fn abandoned(parent: &Path, prefix: &str) -> Result<Vec<PathBuf>, HomeError> {
-    let entries = match fs::read_dir(parent) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(HomeError::io(parent))?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(HomeError::io(parent))?;
+    for entry in files::entries(parent)? {
         let path = entry.path();
         // A link is not ours, whatever its name.
         if entry.file_name().to_string_lossy().starts_with(prefix)
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && !home::is_held(&path.join(LOCK)).unwrap_or(false)
+            && !files::is_held(&path.join(LOCK)).unwrap_or(false)
         {
             found.push(path);
         }
@@ -98,13 +93,13 @@ pub(super) fn sweep(parent: &Path, prefix: &str) -> Result<(), HomeError> {
 /// another process holds it or has just removed it.
 fn take(folder: &Path) -> Result<Option<File>, HomeError> {
     let path = folder.join(LOCK);
-    let lock = match home::take_lock(&path) {
+    let lock = match files::take_lock(&path) {
         Ok(Some(lock)) => lock,
         Ok(None) => return Ok(None),
-        Err(HomeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+        Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     // Another process may have held the lock until it removed the folder.
     let identity = |found: fs::Metadata| (found.dev(), found.ino());

@@ -5,11 +5,12 @@
 //! a single form for given files, so a change to any of its bytes is detected too.
 
 use super::{DEVNET, MANIFEST, SAVED, SUMS};
-use crate::{
-    home::{self, HomeError},
+use crate::home::HomeError;
+use commonware_cryptography::{Hasher as _, Sha256, sha256::Digest};
+use cowboy_host::{
+    files::{self, FileError},
     nofollow,
 };
-use commonware_cryptography::{Hasher as _, Sha256, sha256::Digest};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{CWD, FileType},
@@ -27,21 +28,22 @@ use std::{
 /// The longest list that is written and read, in bytes: half a million files.
 const MAX_LIST: u64 = 64 << 20;
 
-/// Bytes copied and hashed at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Why a snapshot's files are not those that were saved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SumsError {
-    /// A file or folder cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// A saved file is missing, or something else is in its place.
     #[error("{0}")]
     Refused(String),
-    /// A file that was not saved.
     #[error("{what}")]
     Stray { what: String, path: PathBuf },
+}
+
+impl From<FileError> for SumsError {
+    fn from(error: FileError) -> Self {
+        Self::Home(error.into())
+    }
 }
 
 /// Hashes by path relative to the snapshot's folder.
@@ -49,7 +51,6 @@ pub(super) enum SumsError {
 pub(super) struct Sums(BTreeMap<String, Digest>);
 
 impl Sums {
-    /// Hashes all files of a newly made snapshot.
     pub(super) fn of(snapshot: &Path) -> Result<Self, SumsError> {
         let mut sums = Self::default();
         sums.add_folder(snapshot, "")?;
@@ -76,14 +77,13 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes the list into the snapshot's folder.
     pub(super) fn write(&self, snapshot: &Path) -> Result<(), SumsError> {
         let text = self.text();
         if text.len() as u64 > MAX_LIST {
             let files = self.0.len();
             return Err(SumsError::Refused(format!("{files} files are more than can be listed")));
         }
-        Ok(home::write_private(&snapshot.join(SUMS), &text)?)
+        Ok(files::write_private(&snapshot.join(SUMS), &text)?)
     }
 
     fn text(&self) -> String {
@@ -92,7 +92,6 @@ impl Sums {
         })
     }
 
-    /// Reads the list of a snapshot.
     pub(super) fn read(snapshot: &Path) -> Result<Self, SumsError> {
         let path = snapshot.join(SUMS);
         let file = open_file(CWD, &path, SUMS, &path)?;
@@ -118,7 +117,6 @@ impl Sums {
         (sums.text() == text).then_some(sums)
     }
 
-    /// Fails unless the text has the listed hash.
     pub(super) fn check(&self, path: &str, text: &str) -> Result<(), SumsError> {
         match self.0.get(path) {
             Some(hash) if *hash == Sha256::hash(&[text.as_bytes()]) => Ok(()),
@@ -169,7 +167,7 @@ fn bring_folder(
     to: &Path,
     missing: &mut BTreeMap<&str, &Digest>,
 ) -> Result<(), SumsError> {
-    home::create_private_dir(to)?;
+    files::create_private_dir(to)?;
     for (name, kind) in entries(from, path)? {
         let (path, place, to) = (path.join(&name), format!("{place}/{name}"), to.join(&name));
         let below = format!("{place}/");
@@ -214,7 +212,6 @@ fn unlisted(place: &str, what: &str, path: &Path) -> SumsError {
     SumsError::Stray { what, path: path.to_owned() }
 }
 
-/// Opens the folder `place` of a snapshot, which lies at `path`.
 pub(super) fn open_folder(
     at: impl AsFd,
     name: impl Arg,
@@ -245,7 +242,6 @@ pub(super) fn open_file(
     })
 }
 
-/// Whether a line can list a name.
 pub(super) fn is_listable(name: &str) -> bool {
     !name.contains(['\n', '\r', '\\'])
 }
@@ -267,7 +263,6 @@ fn entries(directory: &OwnedFd, path: &Path) -> Result<Vec<(String, FileType)>, 
     Ok(entries)
 }
 
-/// Copies a file; returns its hash and its length in bytes.
 fn pass(from: &mut File, to: &mut impl io::Write) -> io::Result<(Digest, u64)> {
     let (mut hasher, mut length) = (Sha256::default(), 0);
     let mut buffer = vec![0; CHUNK];

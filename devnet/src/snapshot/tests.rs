@@ -6,6 +6,7 @@ use crate::{
     topology::{Overrides, Topology},
 };
 use cowboy_engine::primitives::SecretKey;
+use cowboy_host::files;
 use rusqlite::Connection;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use tempfile::TempDir;
@@ -48,7 +49,7 @@ impl Lab {
         lock.write_token("the token").unwrap();
         lock.write_account_key(&name("dev-0"), &SecretKey::derive(b"x", "dev-0")).unwrap();
         let validator = devnet.validator_path(&name("validator-0"));
-        home::create_private_dir(&validator).unwrap();
+        files::create_private_dir(&validator).unwrap();
         let store = Connection::open(validator.join("index.db")).unwrap();
         store
             .execute_batch(&format!(
@@ -60,10 +61,10 @@ impl Lab {
             ))
             .unwrap();
         let journal = devnet.data_path().join("consensus/validator-0-blocks");
-        home::create_private_dir(&journal).unwrap();
+        files::create_private_dir(&journal).unwrap();
         fs::write(journal.join("00"), text).unwrap();
         fs::write(devnet.data_path().join("ports.json"), "{}").unwrap();
-        home::create_private_dir(&devnet.jobs_path()).unwrap();
+        files::create_private_dir(&devnet.jobs_path()).unwrap();
         fs::write(devnet.jobs_path().join("scratch"), "x").unwrap();
         fs::write(devnet.log_path(), "it said\n").unwrap();
     }

@@ -23,10 +23,7 @@
 //! Prometheus expects after a restart. The series of all reasons exist from the start, so the first
 //! event of a kind is an increase from 0 and not a new series, which no rate would show.
 
-use crate::{
-    openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount},
-    telemetry,
-};
+use crate::telemetry;
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
@@ -34,9 +31,10 @@ use cowboy_engine::{
         view::Gauges,
     },
 };
+use cowboy_host::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
 use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -48,7 +46,6 @@ const LATENCY_MS: [f64; 16] = [
     30_000.0, 60_000.0, 120_000.0, 300_000.0,
 ];
 
-/// The stages of a pending proof.
 const STAGES: [&str; 5] = ["queued", "proving", "waiting", "ready", "submitting"];
 
 /// Upper bounds of the buckets for rollbacks, in milliseconds: from a small rollback without
@@ -76,7 +73,6 @@ pub struct GaugeValues {
     pub held: Override,
     /// `breaker.slashLimit`: the slashing allowed per hour, in wei; zero means no limit.
     pub slash_limit: Wei,
-    /// Number of tasks that have not ended.
     pub live_tasks: u64,
     /// Milliseconds until the first of their claims expires; 0 without a claim.
     pub time_to_expiry_ms: u64,
@@ -146,63 +142,155 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All series at 0.
+    /// All series at 0, registered in the order in which they are exported.
     pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("speculation");
+        let to = &mut registry;
         let depths = (0..=MAX_DEPTH).map(|depth| depth as f64);
         let mut metrics = Self {
             registry: Arc::default(),
-            tasks_scheduled: Counter::default(),
-            tasks_rejected: Row::new("reason", Reason::ALL.iter().map(|one| one.name())),
-            proofs_submitted: Counter::default(),
-            proofs_confirmed: Counter::default(),
-            proofs_failed: Counter::default(),
-            provers_lost: Counter::default(),
-            rollbacks: Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name())),
-            tasks_rolled_back: Counter::default(),
-            stake_slashed: AmountCounter::default(),
-            active_commitments: CountGauge::default(),
-            pending_proofs: CountGauge::default(),
-            proofs: Row::new("stage", STAGES.into_iter()),
-            proof_workers: CountGauge::default(),
-            confirmation_timeout: CountGauge::default(),
-            locked_stake: AmountGauge::default(),
-            available_stake: AmountGauge::default(),
-            min_stake: AmountGauge::default(),
-            max_depth_current: CountGauge::default(),
-            enabled: CountGauge::default(),
-            breaker_state: Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
-            breaker_override: Row::new("state", Override::ALL.iter().map(|one| one.name())),
-            slash_limit: AmountGauge::default(),
-            live_tasks: CountGauge::default(),
-            time_to_expiry: CountGauge::default(),
-            proof_generation: Histogram::new(LATENCY_MS),
-            proof_submission: Histogram::new(LATENCY_MS),
-            confirmation: Histogram::new(LATENCY_MS),
-            rollback: Histogram::new(ROLLBACK_MS),
-            chain_depth: Histogram::new(depths),
+            tasks_scheduled: zero(to, "tasks_scheduled", "Tasks accepted"),
+            tasks_rejected: registered(
+                to,
+                "tasks_rejected",
+                "Tasks refused, by reason",
+                Row::new("reason", Reason::ALL.iter().map(|one| one.name())),
+            ),
+            proofs_submitted: zero(
+                to,
+                "proofs_submitted",
+                "Proofs handed out for submission, repetitions included",
+            ),
+            proofs_confirmed: zero(to, "proofs_confirmed", "Tasks confirmed"),
+            proofs_failed: zero(
+                to,
+                "proofs_failed",
+                "Proofs that could not be made, were refused, or were not delivered",
+            ),
+            provers_lost: zero(to, "provers_lost", "Provers that died over a proof"),
+            rollbacks: registered(
+                to,
+                "rollbacks",
+                "Rollbacks, by reason",
+                Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name())),
+            ),
+            tasks_rolled_back: zero(
+                to,
+                "tasks_rolled_back",
+                "Tasks undone, those that failed among them",
+            ),
+            stake_slashed: zero(to, "stake_slashed_lamports", "Stake slashed, in wei"),
+            active_commitments: zero(
+                to,
+                "active_commitments",
+                "Commitments whose proofs may still be confirmed",
+            ),
+            pending_proofs: zero(
+                to,
+                "pending_proofs",
+                "Proofs that are queued, being made, wait, are ready or in flight",
+            ),
+            proofs: registered(
+                to,
+                "proofs",
+                "Pending proofs, by stage",
+                Row::new("stage", STAGES.into_iter()),
+            ),
+            proof_workers: zero(to, "proof_workers", "Proofs made at a time, proof.workerThreads"),
+            confirmation_timeout: zero(
+                to,
+                "confirmation_timeout_ms",
+                "Milliseconds that a confirmation may take, confirmationTimeoutMs",
+            ),
+            locked_stake: zero(to, "locked_stake_lamports", "Bonds of the live tasks, in wei"),
+            max_depth_current: zero(to, "max_depth_current", "Depth of the deepest live task"),
+            available_stake: zero(
+                to,
+                "available_stake_lamports",
+                "Stake deposited, without what was slashed, in wei",
+            ),
+            min_stake: zero(
+                to,
+                "min_stake_lamports",
+                "The least bond, by stake.minStake or by the chain, in wei",
+            ),
+            enabled: zero(to, "enabled", "Whether speculation is switched on"),
+            breaker_state: registered(
+                to,
+                "breaker_state",
+                "1 for the state that the circuit breaker is in",
+                Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
+            ),
+            breaker_override: registered(
+                to,
+                "breaker_override",
+                "1 for what an operator holds the circuit breaker to, breaker.override",
+                Row::new("state", Override::ALL.iter().map(|one| one.name())),
+            ),
+            slash_limit: zero(
+                to,
+                "slash_limit_lamports",
+                "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit",
+            ),
+            live_tasks: zero(to, "live_tasks", "Tasks on their way"),
+            time_to_expiry: zero(
+                to,
+                "time_to_expiry_ms",
+                "Milliseconds until the first claim on a task expires, 0 without a claim",
+            ),
+            proof_generation: registered(
+                to,
+                "proof_generation_duration_ms",
+                "Milliseconds to make a proof",
+                Histogram::new(LATENCY_MS),
+            ),
+            proof_submission: registered(
+                to,
+                "proof_submission_duration_ms",
+                "Milliseconds from a proof's handing out until it has reached the chain",
+                Histogram::new(LATENCY_MS),
+            ),
+            confirmation: registered(
+                to,
+                "confirmation_latency_ms",
+                "Milliseconds from a proof's reaching the chain until it is confirmed",
+                Histogram::new(LATENCY_MS),
+            ),
+            rollback: registered(
+                to,
+                "rollback_duration_ms",
+                "Milliseconds to carry out a rollback",
+                Histogram::new(ROLLBACK_MS),
+            ),
+            chain_depth: registered(
+                to,
+                "chain_depth",
+                "Depth at which tasks were accepted",
+                Histogram::new(depths),
+            ),
             spans: telemetry::Counts::default(),
         };
-        metrics.registry = Arc::new(metrics.register());
+        let spans = &metrics.spans;
+        to.register("spans_exported", "Spans that the collector took", spans.exported.clone());
+        let lost = "Spans that did not reach the collector, by reason";
+        to.register("spans_lost", lost, spans.lost.clone());
+        metrics.registry = Arc::new(registry);
         metrics
     }
 
-    /// The counters of exported and lost spans.
     pub const fn spans(&self) -> &telemetry::Counts {
         &self.spans
     }
 
-    /// Counts an accepted task and its depth.
     pub fn scheduled(&self, depth: u32) {
         self.tasks_scheduled.inc();
         self.chain_depth.observe(depth.into());
     }
 
-    /// Counts a refused task.
     pub fn rejected(&self, reason: Reason) {
         self.tasks_rejected.at(reason as usize).inc();
     }
 
-    /// Counts a proof and the time it took to make.
     pub fn proof_generated(&self, took: Duration) {
         self.proof_generation.observe(milliseconds(took));
     }
@@ -231,12 +319,10 @@ impl Metrics {
         self.proofs_failed.inc();
     }
 
-    /// Counts a prover that died during a proof, which is retried while attempts are left.
     pub fn prover_lost(&self) {
         self.provers_lost.inc();
     }
 
-    /// Counts a rollback and the time it took, including stopping the work.
     pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
         self.rollbacks.at(rollback.reason as usize).inc();
         self.tasks_rolled_back.inc_by(rollback.tasks);
@@ -246,10 +332,9 @@ impl Metrics {
 
     /// Adds stake that was slashed other than by the machine itself.
     pub fn slashed(&self, lost: Wei) {
-        self.stake_slashed.inc_by(amount(lost));
+        self.stake_slashed.inc_by(amount(lost.get()));
     }
 
-    /// Sets the gauges.
     pub fn set(&self, standing: &GaugeValues) {
         let gauges = &standing.gauges;
         self.active_commitments.set(gauges.active_commitments);
@@ -266,10 +351,10 @@ impl Metrics {
         }
         self.proof_workers.set(standing.workers);
         self.confirmation_timeout.set(standing.confirmation_timeout_ms);
-        self.locked_stake.set(amount(gauges.locked_stake));
+        self.locked_stake.set(amount(gauges.locked_stake.get()));
         self.max_depth_current.set(gauges.max_depth_current.into());
-        self.available_stake.set(amount(standing.available_stake));
-        self.min_stake.set(amount(standing.min_stake));
+        self.available_stake.set(amount(standing.available_stake.get()));
+        self.min_stake.set(amount(standing.min_stake.get()));
         self.enabled.set(standing.enabled.into());
         for &state in BreakerState::ALL {
             self.breaker_state.at(state as usize).set((state == standing.breaker).into());
@@ -277,7 +362,7 @@ impl Metrics {
         for &held in Override::ALL {
             self.breaker_override.at(held as usize).set((held == standing.held).into());
         }
-        self.slash_limit.set(amount(standing.slash_limit));
+        self.slash_limit.set(amount(standing.slash_limit.get()));
         self.live_tasks.set(standing.live_tasks);
         self.time_to_expiry.set(standing.time_to_expiry_ms);
     }
@@ -286,123 +371,16 @@ impl Metrics {
     pub fn encode(&self) -> String {
         openmetrics::part(&self.registry)
     }
+}
 
-    /// Registers the metrics. Counters are registered without `_total`, which the encoder appends.
-    fn register(&self) -> Registry {
-        let mut to = Registry::with_prefix("speculation");
-        to.register("tasks_scheduled", "Tasks accepted", self.tasks_scheduled.clone());
-        to.register("tasks_rejected", "Tasks refused, by reason", self.tasks_rejected.clone());
-        to.register(
-            "proofs_submitted",
-            "Proofs handed out for submission, repetitions included",
-            self.proofs_submitted.clone(),
-        );
-        to.register("proofs_confirmed", "Tasks confirmed", self.proofs_confirmed.clone());
-        to.register(
-            "proofs_failed",
-            "Proofs that could not be made, were refused, or were not delivered",
-            self.proofs_failed.clone(),
-        );
-        to.register("provers_lost", "Provers that died over a proof", self.provers_lost.clone());
-        to.register("rollbacks", "Rollbacks, by reason", self.rollbacks.clone());
-        to.register(
-            "tasks_rolled_back",
-            "Tasks undone, those that failed among them",
-            self.tasks_rolled_back.clone(),
-        );
-        to.register("stake_slashed_lamports", "Stake slashed, in wei", self.stake_slashed.clone());
-        to.register(
-            "active_commitments",
-            "Commitments whose proofs may still be confirmed",
-            self.active_commitments.clone(),
-        );
-        to.register(
-            "pending_proofs",
-            "Proofs that are queued, being made, wait, are ready or in flight",
-            self.pending_proofs.clone(),
-        );
-        to.register("proofs", "Pending proofs, by stage", self.proofs.clone());
-        to.register(
-            "proof_workers",
-            "Proofs made at a time, proof.workerThreads",
-            self.proof_workers.clone(),
-        );
-        to.register(
-            "confirmation_timeout_ms",
-            "Milliseconds that a confirmation may take, confirmationTimeoutMs",
-            self.confirmation_timeout.clone(),
-        );
-        to.register(
-            "locked_stake_lamports",
-            "Bonds of the live tasks, in wei",
-            self.locked_stake.clone(),
-        );
-        to.register(
-            "max_depth_current",
-            "Depth of the deepest live task",
-            self.max_depth_current.clone(),
-        );
-        to.register(
-            "available_stake_lamports",
-            "Stake deposited, without what was slashed, in wei",
-            self.available_stake.clone(),
-        );
-        to.register(
-            "min_stake_lamports",
-            "The least bond, by stake.minStake or by the chain, in wei",
-            self.min_stake.clone(),
-        );
-        to.register("enabled", "Whether speculation is switched on", self.enabled.clone());
-        to.register(
-            "breaker_state",
-            "1 for the state that the circuit breaker is in",
-            self.breaker_state.clone(),
-        );
-        to.register(
-            "breaker_override",
-            "1 for what an operator holds the circuit breaker to, breaker.override",
-            self.breaker_override.clone(),
-        );
-        to.register(
-            "slash_limit_lamports",
-            "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit",
-            self.slash_limit.clone(),
-        );
-        to.register("live_tasks", "Tasks on their way", self.live_tasks.clone());
-        to.register(
-            "time_to_expiry_ms",
-            "Milliseconds until the first claim on a task expires, 0 without a claim",
-            self.time_to_expiry.clone(),
-        );
-        to.register(
-            "proof_generation_duration_ms",
-            "Milliseconds to make a proof",
-            self.proof_generation.clone(),
-        );
-        to.register(
-            "proof_submission_duration_ms",
-            "Milliseconds from a proof's handing out until it has reached the chain",
-            self.proof_submission.clone(),
-        );
-        to.register(
-            "confirmation_latency_ms",
-            "Milliseconds from a proof's reaching the chain until it is confirmed",
-            self.confirmation.clone(),
-        );
-        to.register(
-            "rollback_duration_ms",
-            "Milliseconds to carry out a rollback",
-            self.rollback.clone(),
-        );
-        to.register("chain_depth", "Depth at which tasks were accepted", self.chain_depth.clone());
-        to.register("spans_exported", "Spans that the collector took", self.spans.exported.clone());
-        to.register(
-            "spans_lost",
-            "Spans that did not reach the collector, by reason",
-            self.spans.lost.clone(),
-        );
-        to
-    }
+/// A counter's name is without `_total`, which the encoder appends.
+fn registered<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    to.register(name, help, metric.clone());
+    metric
+}
+
+fn zero<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
+    registered(to, name, help, M::default())
 }
 
 fn milliseconds(duration: Duration) -> f64 {

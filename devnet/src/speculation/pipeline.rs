@@ -114,7 +114,6 @@ pub struct DependencyEntry {
 }
 
 impl Dependency {
-    /// The name of the parent task.
     pub fn task(&self) -> &str {
         match self {
             Self::Reads(task) => task,
@@ -122,7 +121,6 @@ impl Dependency {
         }
     }
 
-    /// Whether the output is not read.
     pub const fn is_order_only(&self) -> bool {
         matches!(self, Self::Of(DependencyEntry { order_only: true, .. }))
     }
@@ -151,11 +149,9 @@ pub enum TaskFault {
     WrongProof,
     /// Its proof is for another output than the committed one.
     WrongOutput,
-    /// Its proof is for another task.
     OtherTasksProof,
     /// Its proof is for an earlier commitment to the same output.
     OldProof,
-    /// Its prover dies halfway.
     Crash,
     /// Its proof takes this much longer, in ms.
     Slow(u64),
@@ -217,43 +213,27 @@ impl TaskFault {
 /// Why a pipeline is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// A name is malformed.
     #[error(
         "{place} is `{name}`: expected 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
     )]
-    Name {
-        /// The thing that has the name.
-        place: String,
-        name: String,
-    },
-    /// The pipeline has no task or too many.
+    Name { place: String, name: String },
     #[error("{0} tasks: a pipeline has 1 to {MAX_TASKS}")]
     Tasks(usize),
-    /// Two tasks have the same name.
     #[error("task `{0}` is in the pipeline twice")]
     Repeated(String),
-    /// A parent is not in the pipeline.
     #[error("task `{task}` depends on `{parent}`, which is not in the pipeline")]
     UnknownParent { task: String, parent: String },
-    /// A parent is named twice.
     #[error("task `{task}` depends on `{parent}` twice")]
     RepeatedParent { task: String, parent: String },
-    /// Tasks depend on one another in a cycle.
     #[error("task `{0}` would wait for itself: its dependencies make a cycle")]
     Cycle(String),
-    /// A task has too many parents.
     #[error("task `{task}` depends on {got} tasks: {MAX_PARENTS} at most")]
     Parents { task: String, got: usize },
-    /// Another problem with a task.
     #[error("task `{task}`: {problem}")]
-    Task {
-        task: String,
-        /// The problem and the expected form.
-        problem: String,
-    },
+    Task { task: String, problem: String },
 }
 
-/// A valid pipeline.
+/// A pipeline that [`Pipeline::check`] has accepted.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub name: String,
@@ -263,10 +243,9 @@ pub struct Checked {
     pub order: Vec<usize>,
 }
 
-/// A valid task.
+/// A task of a [`Checked`] pipeline.
 #[derive(Debug, Clone)]
 pub struct CheckedTask {
-    /// The entry of the file.
     pub entry: TaskEntry,
     /// Positions of its parents, each with its `order_only` flag.
     pub parents: Vec<(usize, bool)>,
@@ -275,7 +254,6 @@ pub struct CheckedTask {
 }
 
 impl Pipeline {
-    /// Validates the pipeline.
     pub fn check(self) -> Result<Checked, PipelineError> {
         let Self { name, tasks } = self;
         let named = |place: &str, name: &str| {
@@ -341,7 +319,6 @@ impl CheckedTask {
     }
 }
 
-/// The job specification of an entry.
 fn spec(entry: &TaskEntry, outputs: &BTreeMap<String, Vec<u8>>) -> Result<JobSpec, String> {
     let mut job = match (&entry.job, entry.command.split_first()) {
         (Some(job), None) => job.clone(),

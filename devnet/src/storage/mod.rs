@@ -9,6 +9,7 @@
 //! any process while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic
 //! CBOR in the formats of `cowboy-engine`.
 
+mod columns;
 mod format;
 mod keep;
 mod query;
@@ -35,7 +36,10 @@ use cowboy_engine::{
     },
     timer::Policy,
 };
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior,
+    params,
+};
 use std::{
     collections::BTreeMap,
     io,
@@ -54,13 +58,10 @@ pub const SNAPSHOT_BLOCKS: u64 = 256;
 pub enum StorageError {
     #[error("storage: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// A segment cannot be compressed.
     #[error("storage: compressing blocks: {0}")]
     Compression(#[from] io::Error),
-    /// A record does not decode.
     #[error("storage: the {record} at {height} does not decode: {error}")]
     Corrupt { record: &'static str, height: u64, error: DecodeError },
-    /// The file was written by another version of this program.
     #[error(
         "storage: the file has format {got}, this program reads {expected}; `devnet reset` deletes the chain"
     )]
@@ -69,16 +70,10 @@ pub enum StorageError {
         "storage: the file belongs to chain {got:#x}, not {expected:#x}; `devnet reset` deletes the chain"
     )]
     Chain { got: u64, expected: u64 },
-    /// A table or an index is missing or differs from this format's.
     #[error("storage: `{name}` is missing, or defined otherwise than in format {FORMAT}")]
     Definition { name: String },
     #[error("storage: block {got} does not follow {head}")]
-    Gap {
-        /// The height of the block to store.
-        got: Height,
-        /// The height of the last block stored.
-        head: Height,
-    },
+    Gap { got: Height, head: Height },
 }
 
 impl StorageError {
@@ -117,17 +112,17 @@ pub struct StoredHead {
 pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let head = "SELECT chain_id, height, hash FROM meta, block ORDER BY height DESC LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &Row<'_>| {
         Ok(StoredHead {
             chain_id: u64::from_be_bytes(row.get(0)?),
-            height: query::height(row, 1)?,
-            hash: query::hash(row, 2)?,
+            height: columns::height(row, 1)?,
+            hash: columns::hash(row, 2)?,
         })
     };
     Ok(connection.query_row(head, [], read).optional()?)
 }
 
-/// One validator's store.
+/// One validator's store: an SQLite file, or memory in the simulator.
 #[derive(Debug)]
 pub struct ValidatorStore {
     connection: Mutex<Connection>,
@@ -196,6 +191,26 @@ impl ValidatorStore {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn row<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StorageError> {
+        Ok(self.lock().prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(sql)?;
+        Ok(statement.query_map(values, read)?.collect::<Result<_, _>>()?)
+    }
+
     /// Writes a copy of the file, as of now, to a path that must not exist.
     pub fn copy(&self, to: &Path) -> Result<(), StorageError> {
         self.lock().execute("VACUUM INTO ?", params![to.to_string_lossy()])?;
@@ -205,11 +220,7 @@ impl ValidatorStore {
     /// The faults that SQLite finds in the file's pages and indexes: one line each, up to SQLite's
     /// limit.
     pub fn integrity(&self) -> Result<Vec<String>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
-        let lines = statement.query_map([], |row| row.get(0))?;
-        let lines = lines.collect::<Result<Vec<String>, _>>()?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        Ok(integrity(&self.lock())?)
     }
 
     /// Makes the stored blocks survive a power failure. Before that, the newest blocks may be lost.
@@ -218,21 +229,16 @@ impl ValidatorStore {
         Ok(())
     }
 
-    /// The height and hash of the last block stored.
     pub fn head(&self) -> Result<Option<(Height, Hash)>, StorageError> {
-        let head = self
-            .lock()
-            .prepare_cached("SELECT height, hash FROM block ORDER BY height DESC LIMIT 1")?
-            .query_row([], |row| Ok((query::height(row, 0)?, query::hash(row, 1)?)))
-            .optional()?;
-        Ok(head)
+        let sql = "SELECT height, hash FROM block ORDER BY height DESC LIMIT 1";
+        self.row(sql, [], |row| Ok((columns::height(row, 0)?, columns::hash(row, 1)?)))
     }
 
-    /// Stores a block with all its effects in one transaction. Does nothing if the block is already
-    /// stored.
+    /// All effects in one transaction; does nothing if the block is already stored.
     pub fn commit(&self, record: &BlockRecord<'_>) -> Result<(), StorageError> {
         let mut connection = self.lock();
-        let transaction = connection.transaction()?;
+        // A transaction that begins with a read cannot wait for another program's write.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let height = record.block.header.height;
         let head: Option<u64> = transaction
             .prepare_cached("SELECT max(height) FROM block")?
@@ -274,7 +280,6 @@ impl ValidatorStore {
         Ok(())
     }
 
-    /// The newest snapshot.
     pub fn load_snapshot(&self) -> Result<Option<State>, StorageError> {
         Ok(self.newest_snapshots(1)?.pop())
     }
@@ -285,22 +290,23 @@ impl ValidatorStore {
     }
 
     fn newest_snapshots(&self, count: u32) -> Result<Vec<State>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection
-            .prepare_cached("SELECT height, state FROM snapshot ORDER BY height DESC LIMIT ?")?;
-        let rows = statement.query_map(params![count], |row| {
-            Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?))
-        })?;
-        rows.map(|row| {
-            let (height, bytes) = row?;
-            State::from_bytes(&bytes).map_err(|error| StorageError::Corrupt {
-                record: "snapshot",
-                height,
-                error,
-            })
-        })
-        .collect()
+        let sql = "SELECT height, state FROM snapshot ORDER BY height DESC LIMIT ?";
+        let rows: Vec<(u64, Vec<u8>)> =
+            self.rows(sql, [count], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let state = |(height, bytes): (u64, Vec<u8>)| {
+            let corrupt = |error| StorageError::Corrupt { record: "snapshot", height, error };
+            State::from_bytes(&bytes).map_err(corrupt)
+        };
+        rows.into_iter().map(state).collect()
     }
+}
+
+/// As [`ValidatorStore::integrity`], for any SQLite file.
+pub fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
+    let lines = statement.query_map([], |row| row.get(0))?;
+    let lines = lines.collect::<Result<Vec<String>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 fn insert(
@@ -371,8 +377,6 @@ fn insert(
     insert_actor_log(transaction, record)
 }
 
-/// Inserts, run by run, the lines that actors logged, the events that they emitted, and the error
-/// that ended a call.
 fn insert_actor_log(
     transaction: &rusqlite::Transaction<'_>,
     record: &BlockRecord<'_>,

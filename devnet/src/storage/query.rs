@@ -2,37 +2,32 @@
 
 use super::{
     StorageError, ValidatorStore,
-    segment::{self, PresenceRow},
+    columns::{decode, hash, height, signed},
+    segment::{self, EventRow, PresenceRow},
 };
 use cowboy_engine::{
     chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
     presence::Bitmap,
-    primitives::{
-        Address, Hash, Height,
-        codec::{Decode, Encode, from_slice},
-    },
+    primitives::{Address, Hash, Height},
     registry::Order,
 };
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
 /// Number of reputation changes of all runners that are searched for those of one runner.
 const REPUTATION_EVENTS: i64 = 10_000;
 
-/// A transaction's position and receipt.
+/// A transaction's receipt, with its height and its index in the block.
 #[derive(Clone, Debug)]
 pub struct StoredTransaction {
-    /// The height of its block.
     pub height: Height,
-    /// Its index in the block.
     pub position: u32,
     pub receipt: Receipt,
 }
 
-/// An event with its position.
+/// An event, with its height and its index in the block.
 #[derive(Clone, Debug)]
 pub struct StoredEvent {
     pub height: Height,
-    /// Its index in the block.
     pub position: u32,
     pub event: Event,
 }
@@ -42,13 +37,11 @@ pub struct StoredEvent {
 pub struct StoredPresence {
     /// The block certified.
     pub height: Height,
-    /// The block that carries the certificate.
     pub embedded_at: Height,
     /// The certificate's bytes as stored: damage shows when they are decoded or verified.
     pub certificate: Vec<u8>,
     /// Length in bits of P(H) as derived when the block was executed.
     pub bit_length: u32,
-    /// The bytes of P(H) as stored.
     pub bitmap: Vec<u8>,
     /// The addresses of the runners, in the order of the bits.
     pub registry: Order,
@@ -65,20 +58,17 @@ impl StoredPresence {
     }
 }
 
-/// A draw of a job's committee.
+/// A draw of a job's committee, and the height of the block that drew.
 #[derive(Clone, Debug)]
 pub struct StoredDraw {
-    /// The height of the block that drew.
     pub height: Height,
     pub draw: DrawRecord,
 }
 
-/// A job's final result.
+/// A job's final result, and the height of the block that made it final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredResult {
-    /// The height of the block that made it final.
     pub height: Height,
-    /// The runner that delivered it.
     pub runner: Address,
     pub bytes: Vec<u8>,
 }
@@ -97,18 +87,14 @@ pub struct StoredLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     Transaction(Hash),
-    /// A timer that fired.
     Timer(Hash),
-    /// The callback of a job that ended.
     Job(Hash),
 }
 
 /// The content of a line of an actor's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Text that the actor printed or logged.
     Log(String),
-    /// An event that the actor emitted.
     Event {
         name: String,
         /// Its data, as JSON.
@@ -132,23 +118,15 @@ pub const PAGE_BYTES: usize = 8 << 20;
 /// A filter for lists of events.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFilter<'a> {
-    /// The first block.
     pub from: Height,
-    /// The only kind to list.
     pub kind: Option<&'a str>,
-    /// The maximum number of events.
     pub limit: u32,
 }
 
 impl ValidatorStore {
-    /// A finalized block.
     pub fn block(&self, height: Height) -> Result<Option<Block>, StorageError> {
-        let bytes: Option<Vec<u8>> = self
-            .lock()
-            .prepare_cached("SELECT body FROM block WHERE height = ?")?
-            .query_row(params![signed(height)], |row| row.get(0))
-            .optional()?;
-        let bytes = match bytes {
+        let sql = "SELECT body FROM block WHERE height = ?";
+        let bytes: Option<Vec<u8>> = match self.row(sql, [signed(height)], |row| row.get(0))? {
             None => self.archived(height)?.map(|block| block.body),
             recent => recent,
         };
@@ -157,50 +135,35 @@ impl ValidatorStore {
 
     /// The state root after a block, and the time when this validator executed it (Unix ms).
     pub fn executed(&self, height: Height) -> Result<Option<(Hash, u64)>, StorageError> {
-        let recent = self
-            .lock()
-            .prepare_cached("SELECT state_root, executed_ms FROM block WHERE height = ?")?
-            .query_row(params![signed(height)], |row| Ok((hash(row, 0)?, row.get(1)?)))
-            .optional()?;
-        match recent {
+        let sql = "SELECT state_root, executed_ms FROM block WHERE height = ?";
+        match self.row(sql, [signed(height)], |row| Ok((hash(row, 0)?, row.get(1)?)))? {
             None => Ok(self.archived(height)?.map(|block| (block.state_root, block.executed_ms))),
             recent => Ok(recent),
         }
     }
 
-    /// The height of the finalized block with this hash.
     pub fn height_of(&self, block: &Hash) -> Result<Option<Height>, StorageError> {
-        let recent = self
-            .lock()
-            .prepare_cached("SELECT height FROM block WHERE hash = ?")?
-            .query_row(params![block.0], |row| height(row, 0))
-            .optional()?;
-        match recent {
+        let sql = "SELECT height FROM block WHERE hash = ?";
+        match self.row(sql, [block.0], |row| height(row, 0))? {
             None => self.archived_height(block),
             recent => Ok(recent),
         }
     }
 
-    /// A transaction's position and receipt.
     pub fn transaction(&self, id: &Hash) -> Result<Option<StoredTransaction>, StorageError> {
-        let row: Option<(Height, u32, Vec<u8>)> = self
-            .lock()
-            .prepare_cached("SELECT height, position, receipt FROM tx WHERE hash = ?")?
-            .query_row(params![id.0], |row| Ok((height(row, 0)?, row.get(1)?, row.get(2)?)))
-            .optional()?;
-        row.map(|(height, position, bytes)| {
-            Ok(StoredTransaction { height, position, receipt: decode("tx", height, &bytes)? })
-        })
-        .transpose()
+        let sql = "SELECT height, position, receipt FROM tx WHERE hash = ?";
+        self.row(sql, [id.0], stored_event)?
+            .map(|(height, position, bytes)| {
+                Ok(StoredTransaction { height, position, receipt: decode("tx", height, &bytes)? })
+            })
+            .transpose()
     }
 
     /// The receipts of a block, in order.
     pub fn receipts(&self, at: Height) -> Result<Vec<Receipt>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection
-            .prepare_cached("SELECT t.receipt FROM tx t WHERE t.height = ? ORDER BY t.position")?;
-        let rows = statement.query_map(params![signed(at)], |row| row.get::<_, Vec<u8>>(0))?;
-        rows.map(|bytes| decode("tx", at, &bytes?)).collect()
+        let sql = "SELECT receipt FROM tx WHERE height = ? ORDER BY position";
+        let rows: Vec<Vec<u8>> = self.rows(sql, [signed(at)], |row| row.get(0))?;
+        rows.iter().map(|bytes| decode("tx", at, bytes)).collect()
     }
 
     /// Lists events in order of their positions, up to the limit, which may fall within a block.
@@ -257,12 +220,9 @@ impl ValidatorStore {
         after: Height,
         up_to: Height,
     ) -> Result<u64, StorageError> {
-        Ok(self
-            .lock()
-            .prepare_cached(
-                "SELECT count(*) FROM event WHERE kind = ? AND height > ? AND height <= ?",
-            )?
-            .query_row(params![kind, signed(after), signed(up_to)], |row| row.get(0))?)
+        let sql = "SELECT count(*) FROM event WHERE kind = ? AND height > ? AND height <= ?";
+        let count = self.row(sql, params![kind, signed(after), signed(up_to)], |row| row.get(0))?;
+        Ok(count.unwrap_or_default())
     }
 
     /// The latest changes of a runner's reputation up to a block, newest first: at most `limit`,
@@ -294,7 +254,6 @@ impl ValidatorStore {
         Ok(found)
     }
 
-    /// The events of one block.
     pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
         let archived = match self.archived(at)? {
             Some(block) => segment::events(at, &block),
@@ -308,27 +267,15 @@ impl ValidatorStore {
         merged(archived, rows).map(|row| event(row?)).collect()
     }
 
-    /// The events about one job.
     pub fn events_of(&self, job: &Hash) -> Result<Vec<StoredEvent>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event WHERE job_id = ? ORDER BY height, position",
-        )?;
-        let rows = statement.query_map(params![job.0], stored_event)?;
-        rows.map(|row| event(row?)).collect()
+        let sql =
+            "SELECT height, position, body FROM event WHERE job_id = ? ORDER BY height, position";
+        self.rows(sql, [job.0], stored_event)?.into_iter().map(event).collect()
     }
 
     /// The canonical certificate of the block at `height`, if the chain has one.
     pub fn presence(&self, certified: Height) -> Result<Option<StoredPresence>, StorageError> {
-        let recent = self
-            .lock()
-            .prepare_cached(
-                "SELECT embedded_at, certificate, bit_length, bitmap, registry
-                 FROM presence WHERE height = ?",
-            )?
-            .query_row(params![signed(certified)], PresenceRow::read)
-            .optional()?;
-        let row = match recent {
+        let row = match self.row(PresenceRow::SQL, [signed(certified)], PresenceRow::read)? {
             None => self.archived(certified)?.and_then(|block| block.presence),
             recent => recent,
         };
@@ -345,17 +292,12 @@ impl ValidatorStore {
         .transpose()
     }
 
-    /// A certificate of the block at `height`, if the store has one.
     pub fn certificate(&self, height: Height) -> Result<Option<Certificate>, StorageError> {
         if let Some(presence) = self.presence(height)? {
             return presence.certificate().map(Some);
         }
-        let recent: Option<Option<Vec<u8>>> = self
-            .lock()
-            .prepare_cached("SELECT proof FROM block WHERE height = ?")?
-            .query_row(params![signed(height)], |row| row.get(0))
-            .optional()?;
-        let proof = match recent {
+        let sql = "SELECT proof FROM block WHERE height = ?";
+        let proof: Option<Vec<u8>> = match self.row(sql, [signed(height)], |row| row.get(0))? {
             None => self.archived(height)?.and_then(|block| block.proof),
             Some(proof) => proof,
         };
@@ -364,16 +306,8 @@ impl ValidatorStore {
 
     /// The draws of a job, one for each attempt, oldest first; the last may have found no runner.
     pub fn draws_of(&self, job: &Hash) -> Result<Vec<StoredDraw>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection
-            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ? ORDER BY height")?;
-        let mut rows = statement.query(params![job.0])?;
-        let mut draws = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (height, bytes): (Height, Vec<u8>) = (height(row, 0)?, row.get(1)?);
-            draws.push(StoredDraw { height, draw: decode("draw", height, &bytes)? });
-        }
-        Ok(draws)
+        let sql = "SELECT height, body FROM draw WHERE job_id = ? ORDER BY height";
+        self.rows(sql, [job.0], draw_row)?.into_iter().map(draw).collect()
     }
 
     /// The stored draws of the blocks from `from` to `to`, in order, up to the limit.
@@ -389,30 +323,26 @@ impl ValidatorStore {
              ORDER BY height, job_id LIMIT ?3",
         )?;
         let rows = statement
-            .query_map(params![signed(from), signed(to), limit.saturating_add(1)], |row| {
-                Ok((height(row, 0)?, row.get::<_, Vec<u8>>(1)?))
-            })?;
+            .query_map(params![signed(from), signed(to), limit.saturating_add(1)], draw_row)?;
         let Page { rows, more } = page(rows, limit, |(_, body)| body.len())?;
-        let draw = |(height, bytes): (Height, Vec<u8>)| {
-            Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? })
-        };
-        Ok(Page { rows: rows.into_iter().map(draw).collect::<Result<_, StorageError>>()?, more })
+        Ok(Page { rows: rows.into_iter().map(draw).collect::<Result<_, _>>()?, more })
     }
 
-    /// The final result of a job.
     pub fn result(&self, job: &Hash) -> Result<Option<StoredResult>, StorageError> {
-        Ok(self
-            .lock()
-            .prepare_cached("SELECT height, runner, bytes FROM result WHERE job_id = ?")?
-            .query_row(params![job.0], |row| {
-                Ok(StoredResult {
-                    height: height(row, 0)?,
-                    runner: Address(row.get(1)?),
-                    bytes: row.get(2)?,
-                })
-            })
-            .optional()?)
+        let sql = "SELECT height, runner, bytes FROM result WHERE job_id = ?";
+        self.row(sql, [job.0], |row| {
+            let runner = Address(row.get(1)?);
+            Ok(StoredResult { height: height(row, 0)?, runner, bytes: row.get(2)? })
+        })
     }
+}
+
+fn draw_row(row: &Row<'_>) -> rusqlite::Result<(Height, Vec<u8>)> {
+    Ok((height(row, 0)?, row.get(1)?))
+}
+
+fn draw((height, bytes): (Height, Vec<u8>)) -> Result<StoredDraw, StorageError> {
+    Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? })
 }
 
 fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
@@ -466,33 +396,10 @@ fn merged(
     })
 }
 
-pub(super) type EventRow = (Height, u32, Vec<u8>);
-
 pub(super) fn stored_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok((height(row, 0)?, row.get(1)?, row.get(2)?))
 }
 
 pub(super) fn event((height, position, bytes): EventRow) -> Result<StoredEvent, StorageError> {
     Ok(StoredEvent { height, position, event: decode("event", height, &bytes)? })
-}
-
-pub(super) fn decode<T: Encode + Decode>(
-    record: &'static str,
-    height: Height,
-    bytes: &[u8],
-) -> Result<T, StorageError> {
-    from_slice(bytes).map_err(|error| StorageError::Corrupt { record, height: height.get(), error })
-}
-
-/// Clamps a height to SQLite's integers, which end at 2^63 − 1: no block has a higher one.
-pub(super) fn signed(height: Height) -> i64 {
-    i64::try_from(height.get()).unwrap_or(i64::MAX)
-}
-
-pub(super) fn height(row: &Row<'_>, column: usize) -> rusqlite::Result<Height> {
-    row.get(column).map(Height::new)
-}
-
-pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
-    row.get(column).map(Hash)
 }

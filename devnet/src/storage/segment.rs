@@ -6,7 +6,7 @@
 
 use super::{
     StorageError, ValidatorStore,
-    query::{self, EventRow, signed},
+    columns::{self, signed},
 };
 use cowboy_engine::{
     primitives::{
@@ -31,7 +31,6 @@ pub(super) const RECENT: u64 = 512;
 /// The kind of the one event that every block has. It moves with the block; all other events stay.
 pub(super) const ROUTINE: &str = "PresenceDerived";
 
-/// A block's rows in the tables of recent blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Archived {
     pub(super) hash: Hash,
@@ -75,10 +74,13 @@ record!(PresenceRow { embedded_at, certificate, bit_length, bitmap, registry });
 record!(LaneRow { basefee_cycle, cap, report });
 
 impl PresenceRow {
+    pub(super) const SQL: &str = "SELECT embedded_at, certificate, bit_length, bitmap, registry
+        FROM presence WHERE height = ?";
+
     /// Reads the five columns in their order.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
-            embedded_at: query::height(row, 0)?,
+            embedded_at: columns::height(row, 0)?,
             certificate: row.get(1)?,
             bit_length: row.get(2)?,
             bitmap: row.get(3)?,
@@ -103,7 +105,6 @@ impl Archived {
     }
 }
 
-/// A segment after reading: its first block's height and its blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     first: u64,
@@ -117,7 +118,8 @@ impl Segment {
     }
 }
 
-/// The [`ROUTINE`] events of a block in a segment.
+pub(super) type EventRow = (Height, u32, Vec<u8>);
+
 pub(super) fn events(height: Height, block: &Archived) -> Vec<EventRow> {
     block.routine.iter().map(|row| (height, row.position, row.body.clone())).collect()
 }
@@ -136,7 +138,6 @@ fn unpack(first: u64, body: &[u8]) -> Result<Segment, StorageError> {
     Ok(Segment { first, blocks: Arc::new(blocks) })
 }
 
-/// Moves blocks that are no longer recent into segments.
 pub(super) fn archive(transaction: &Transaction<'_>, head: Height) -> Result<(), StorageError> {
     let oldest = "SELECT min(height) FROM block";
     let oldest: Option<u64> = transaction.query_row(oldest, [], |row| row.get(0))?;
@@ -173,7 +174,6 @@ pub(super) fn archive(transaction: &Transaction<'_>, head: Height) -> Result<(),
     Ok(())
 }
 
-/// Removes the segment that begins with the block at `first`.
 pub(super) fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), StorageError> {
     let (_, body) = find(transaction, Height::new(first))?
         .ok_or(StorageError::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
@@ -186,14 +186,10 @@ pub(super) fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), St
     Ok(())
 }
 
-/// The rows of one recent block.
 fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, StorageError> {
     let at = params![signed(height)];
     let presence = transaction
-        .prepare_cached(
-            "SELECT embedded_at, certificate, bit_length, bitmap, registry
-             FROM presence WHERE height = ?",
-        )?
+        .prepare_cached(PresenceRow::SQL)?
         .query_row(at, PresenceRow::read)
         .optional()?;
     let lane = transaction
@@ -213,8 +209,8 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
         )?
         .query_row(at, |row| {
             Ok(Archived {
-                hash: query::hash(row, 0)?,
-                state_root: query::hash(row, 1)?,
+                hash: columns::hash(row, 0)?,
+                state_root: columns::hash(row, 1)?,
                 executed_ms: row.get(2)?,
                 body: row.get(3)?,
                 proof: if presence.is_none() { row.get(4)? } else { None },
@@ -225,14 +221,12 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
         })?)
 }
 
-/// The first 8 bytes of a hash as an SQLite integer.
 fn prefix(hash: &Hash) -> i64 {
     let (first, _) = hash.0.split_first_chunk().expect("a hash has 32 bytes");
     i64::from_be_bytes(*first)
 }
 
 impl ValidatorStore {
-    /// A block that is in a segment.
     pub(super) fn archived(&self, height: Height) -> Result<Option<Archived>, StorageError> {
         Ok(self.segment(height)?.and_then(|segment| segment.at(height).cloned()))
     }
@@ -279,8 +273,7 @@ impl ValidatorStore {
         Ok(events)
     }
 
-    /// The segment that contains a block. The last one read is cached because blocks are read in
-    /// order.
+    /// The last one read is cached because blocks are read in order.
     fn segment(&self, height: Height) -> Result<Option<Segment>, StorageError> {
         let mut last_read = self.last_read.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(segment) = last_read.as_ref().filter(|segment| segment.at(height).is_some()) {
@@ -292,16 +285,9 @@ impl ValidatorStore {
         Ok(Some(segment))
     }
 
-    /// The height of the block with this hash, if it is in a segment.
     pub(super) fn archived_height(&self, hash: &Hash) -> Result<Option<Height>, StorageError> {
-        let heights: Vec<Height> = {
-            let connection = self.lock();
-            let mut statement =
-                connection.prepare_cached("SELECT height FROM archived WHERE prefix = ?")?;
-            let rows = statement.query_map(params![prefix(hash)], |row| query::height(row, 0))?;
-            rows.collect::<Result<_, _>>()?
-        };
-        for height in heights {
+        let sql = "SELECT height FROM archived WHERE prefix = ?";
+        for height in self.rows(sql, [prefix(hash)], |row| columns::height(row, 0))? {
             if self.archived(height)?.is_some_and(|block| block.hash == *hash) {
                 return Ok(Some(height));
             }

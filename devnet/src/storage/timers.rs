@@ -7,7 +7,8 @@
 
 use super::{
     BlockRecord, StorageError, ValidatorStore,
-    query::{self, StoredEvent, decode, signed},
+    columns::{self, decode, signed},
+    query::{self, StoredEvent},
     segment::LaneRow,
 };
 use cowboy_engine::{
@@ -21,21 +22,16 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Wei, codec::to_vec},
     timer::{Timer, lane::Prices},
 };
-use rusqlite::{OptionalExtension as _, Row, ToSql, Transaction, params};
+use rusqlite::{Row, ToSql, Transaction, params};
 use std::collections::BTreeMap;
 
 /// How a timer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerEnd {
-    /// Its handler ran and succeeded.
     Fired,
-    /// Its handler ran and failed.
     Failed,
-    /// Its deadline passed.
     Expired,
-    /// An account with permission cancelled it.
     Cancelled,
-    /// Its payer could not pay.
     InsufficientFunds,
 }
 
@@ -44,7 +40,6 @@ impl TimerEnd {
     pub const ALL: [Self; 5] =
         [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
 
-    /// Its name in the table.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Fired => "fired",
@@ -56,7 +51,6 @@ impl TimerEnd {
     }
 }
 
-/// The status of a timer that has not ended.
 const WAITING: &str = "waiting";
 
 /// A timer in the store, with its last state and end.
@@ -65,7 +59,6 @@ pub struct StoredTimer {
     /// Its record as of the last block that had it in the state, without the payload and with the
     /// handler that it calls.
     pub timer: Timer,
-    /// The block that ended it, and how.
     pub ended: Option<(Height, TimerEnd)>,
 }
 
@@ -83,11 +76,9 @@ pub struct StoredLane {
 /// A filter for lists of timers.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerFilter {
-    /// Only timers of this actor.
     pub actor: Option<Address>,
     /// Only timers for which this account or actor pays.
     pub payer: Option<Address>,
-    /// The maximum number of timers.
     pub limit: u32,
 }
 
@@ -215,7 +206,6 @@ fn body(mut timer: Timer) -> (Vec<u8>, Vec<u8>) {
 }
 
 impl ValidatorStore {
-    /// The timer with this id.
     pub fn timer(&self, id: &Hash) -> Result<Option<StoredTimer>, StorageError> {
         Ok(self.timers_from(id, 1)?.into_iter().find(|stored| stored.timer.id == *id))
     }
@@ -227,7 +217,6 @@ impl ValidatorStore {
         self.read_timers(sql, params![id.0, limit])
     }
 
-    /// The timer that was scheduled last.
     pub fn newest_timer(&self) -> Result<Option<StoredTimer>, StorageError> {
         let sql = "SELECT height, status, ended_at, body FROM timer ORDER BY seq DESC LIMIT 1";
         Ok(self.read_timers(sql, params![])?.pop())
@@ -271,57 +260,36 @@ impl ValidatorStore {
         sql: &str,
         values: &[&dyn ToSql],
     ) -> Result<Vec<StoredTimer>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map(values, stored)?;
-        rows.map(|row| {
-            let (due, ended, body) = row?;
+        let timer = |(due, ended, body): TimerRow| {
             Ok(StoredTimer { timer: decode("timer", due, &body)?, ended })
-        })
-        .collect()
+        };
+        self.rows(sql, values, stored)?.into_iter().map(timer).collect()
     }
 
-    /// The payload for a timer's handler.
     pub fn timer_payload(&self, id: &Hash) -> Result<Vec<u8>, StorageError> {
-        let payload = self
-            .lock()
-            .prepare_cached(
-                "SELECT payload FROM timer JOIN timer_payload USING (seq) WHERE timer_id = ?",
-            )?
-            .query_row(params![id.0], |row| row.get(0))
-            .optional()?;
-        Ok(payload.unwrap_or_default())
+        let sql = "SELECT payload FROM timer JOIN timer_payload USING (seq) WHERE timer_id = ?";
+        Ok(self.row(sql, [id.0], |row| row.get(0))?.unwrap_or_default())
     }
 
-    /// The block in which a timer fired, and its receipt.
     pub fn fire(&self, id: &Hash) -> Result<Option<(Height, Fire)>, StorageError> {
-        let row: Option<(Height, Vec<u8>)> = self
-            .lock()
-            .prepare_cached(
-                "SELECT fire.height, receipt FROM timer
-                 JOIN fire ON fire.height = ended_at AND fire.position = timer.position
-                 WHERE timer.timer_id = ?",
-            )?
-            .query_row(params![id.0], |row| Ok((query::height(row, 0)?, row.get(1)?)))
-            .optional()?;
+        let sql = "SELECT fire.height, receipt FROM timer
+                   JOIN fire ON fire.height = ended_at AND fire.position = timer.position
+                   WHERE timer.timer_id = ?";
+        let row: Option<(Height, Vec<u8>)> =
+            self.row(sql, [id.0], |row| Ok((columns::height(row, 0)?, row.get(1)?)))?;
         row.map(|(height, bytes)| Ok((height, decode("fire", height, &bytes)?))).transpose()
     }
 
     /// The receipts of the timers that fired in a block, in order.
     pub fn fires(&self, at: Height) -> Result<Vec<Fire>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection
-            .prepare_cached("SELECT receipt FROM fire WHERE height = ? ORDER BY position")?;
-        let rows = statement.query_map(params![signed(at)], |row| row.get::<_, Vec<u8>>(0))?;
-        rows.map(|bytes| decode("fire", at, &bytes?)).collect()
+        let sql = "SELECT receipt FROM fire WHERE height = ? ORDER BY position";
+        let rows: Vec<Vec<u8>> = self.rows(sql, [signed(at)], |row| row.get(0))?;
+        rows.iter().map(|bytes| decode("fire", at, bytes)).collect()
     }
 
-    /// The number of timers that fired in a block.
     pub fn count_fires(&self, at: Height) -> Result<u32, StorageError> {
-        Ok(self
-            .lock()
-            .prepare_cached("SELECT count(*) FROM fire WHERE height = ?")?
-            .query_row(params![signed(at)], |row| row.get(0))?)
+        let sql = "SELECT count(*) FROM fire WHERE height = ?";
+        Ok(self.row(sql, [signed(at)], |row| row.get(0))?.unwrap_or_default())
     }
 
     /// Events about one timer, or caused by its fire if they are about no other timer, in order:
@@ -331,20 +299,16 @@ impl ValidatorStore {
         timer: &Hash,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event WHERE timer_id = ?1
+        let sql = "
+            SELECT height, position, body FROM event WHERE timer_id = ?1
                AND height IN (SELECT scheduled_at FROM timer WHERE timer_id = ?1
                               UNION SELECT ended_at FROM timer WHERE timer_id = ?1)
              UNION
              SELECT height, position, body FROM event WHERE timer_id = ?1
                AND kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended', 'TimerGasClamped')
-             ORDER BY height DESC, position DESC LIMIT ?2",
-        )?;
-        let rows = statement.query_map(params![timer.0, limit], query::stored_event)?;
-        let mut rows: Vec<_> = rows.map(|row| query::event(row?)).collect::<Result<_, _>>()?;
-        rows.reverse();
-        Ok(rows)
+             ORDER BY height DESC, position DESC LIMIT ?2";
+        let rows = self.rows(sql, params![timer.0, limit], query::stored_event)?;
+        rows.into_iter().rev().map(query::event).collect()
     }
 
     /// The reports of the timer lanes of the blocks from one height to another, both included.
@@ -354,17 +318,11 @@ impl ValidatorStore {
             .into_iter()
             .filter_map(|(height, block)| Some((height, block.lane?)))
             .collect();
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, basefee_cycle, cap, report FROM lane
-             WHERE height BETWEEN ? AND ? ORDER BY height",
-        )?;
-        let rows = statement.query_map(params![signed(from), signed(to)], |row| {
-            Ok((query::height(row, 0)?, LaneRow::read(row, 1)?))
-        })?;
-        for row in rows {
-            lanes.push(row?);
-        }
+        let sql = "SELECT height, basefee_cycle, cap, report FROM lane
+                   WHERE height BETWEEN ? AND ? ORDER BY height";
+        lanes.extend(self.rows(sql, [signed(from), signed(to)], |row| {
+            Ok((columns::height(row, 0)?, LaneRow::read(row, 1)?))
+        })?);
         let lane = |(height, row): (Height, LaneRow)| {
             let basefee_cycle = Wei::new(u128::from_be_bytes(row.basefee_cycle));
             let report = decode("lane", height, &row.report)?;
@@ -379,5 +337,5 @@ type TimerRow = (Height, Option<(Height, TimerEnd)>, Vec<u8>);
 fn stored(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
     let (status, ended_at): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
     let end = TimerEnd::ALL.into_iter().find(|end| end.name() == status);
-    Ok((query::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
+    Ok((columns::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
 }

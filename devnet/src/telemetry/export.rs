@@ -1,8 +1,8 @@
 //! The queue of spans, and the task that sends them to the collector.
 
 use super::{CollectorUrl, Span, Value};
-use crate::openmetrics::Row;
 use cowboy_engine::names;
+use cowboy_host::openmetrics::Row;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse},
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value},
@@ -32,7 +32,6 @@ use tokio::{
 pub const QUEUE: usize = 4_096;
 /// Time limit for a batch, including the connection.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of spans in one request.
 const BATCH: usize = 512;
 const LINGER: Duration = Duration::from_millis(500);
 /// Time limit for sending the queued spans at the end.
@@ -45,17 +44,11 @@ const SAID_CHARS: usize = 200;
 /// Why a span did not reach the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The queue was full.
     QueueFull,
-    /// There is no connection to the collector.
     Unreachable,
-    /// The collector took longer than [`EXPORT_TIMEOUT`].
     Timeout,
-    /// The collector refused it.
     Refused,
-    /// The collector's answer is not an OTLP response.
     BadAnswer,
-    /// The devnet shut down first.
     Shutdown,
 }
 
@@ -71,9 +64,7 @@ names!(Loss:
 /// Counters of exported and lost spans. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Spans that the collector accepted.
     pub exported: Counter,
-    /// Spans that were lost, by reason.
     pub lost: Row<Counter>,
 }
 
@@ -89,7 +80,6 @@ impl Counts {
         self.lost.at(loss as usize).inc_by(spans as u64);
     }
 
-    /// The number of lost spans, for all reasons together.
     pub(super) fn all_lost(&self) -> u64 {
         Loss::ALL.iter().map(|loss| self.lost.at(*loss as usize).get()).sum()
     }
@@ -106,7 +96,6 @@ struct ExporterInner {
     /// Whether the log has reported lost spans and no span has reached the collector since.
     told: Arc<AtomicBool>,
     closing: Arc<Notify>,
-    /// Time limit for sending the queued spans at the end.
     flush: Duration,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -182,7 +171,6 @@ impl Exporter {
         }
     }
 
-    /// Number of spans passed to [`Self::export`].
     #[cfg(test)]
     pub(super) fn given(&self) -> u64 {
         self.0.given.get()
@@ -221,7 +209,6 @@ fn client(plain: bool, patience: Duration) -> reqwest::Result<Client> {
 }
 
 impl Courier {
-    /// Sends batches until the queue is closed and empty.
     async fn run(self, mut spans: Receiver<Span>, closing: &Notify) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut closed = false;
@@ -253,7 +240,6 @@ impl Courier {
         }
     }
 
-    /// Sends a batch once, without a retry.
     async fn send(&self, batch: &mut Vec<Span>) {
         let count = batch.len();
         let spans = batch.drain(..).map(encode).collect();

@@ -112,7 +112,6 @@ impl CollectorUrl {
 pub struct TraceId(pub [u8; 16]);
 
 impl TraceId {
-    /// Derives a trace's id from the parts that identify it.
     pub fn of(parts: &[&[u8]]) -> Self {
         let hash = keccak256(&[&[&b"cowboy/trace/v1"[..]], parts].concat());
         Self(*hash.0.first_chunk().expect("a hash has more bytes"))
@@ -130,7 +129,6 @@ impl fmt::Display for TraceId {
 pub struct SpanId(pub [u8; 8]);
 
 impl SpanId {
-    /// Derives a span's id from its trace and the parts that identify it.
     pub fn of(trace: TraceId, parts: &[&[u8]]) -> Self {
         let hash = keccak256(&[&[&b"cowboy/span/v1"[..], &trace.0], parts].concat());
         Self(*hash.0.first_chunk().expect("a hash has more bytes"))

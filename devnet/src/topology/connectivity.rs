@@ -4,11 +4,12 @@
 //! The bounds are those of the `system:cip11:` keys of [`timer::Governed::KEYS`](Governed::KEYS),
 //! which also apply to all later values.
 
-use super::Within;
+use super::value::numbers;
 use cowboy_engine::{
     presence::Connectivity,
     timer::{Governed, ParameterError, Relation, governed::YEAR_BLOCKS},
 };
+use cowboy_host::within::Within;
 use serde::{Deserialize, Serialize};
 
 /// `connectivity`: initial values of the parameters of CIP-11 §13.
@@ -33,41 +34,18 @@ pub struct ConnectivitySection {
     pub mru_multiplier: Within<1, { Connectivity::MAX_MULTIPLIER }>,
 }
 
-impl Default for ConnectivitySection {
-    fn default() -> Self {
-        Self::of(&Connectivity::DEFAULT)
-    }
+numbers! { ConnectivitySection, params: Connectivity =
+    subset_epoch_blocks: subset_epoch_blocks,
+    overlap_blocks: overlap_blocks,
+    heartbeat_blocks: heartbeat_blocks,
+    presence_timeout_blocks: presence_timeout_blocks,
+    ack_timeout_blocks: ack_timeout_blocks,
+    stale_heartbeat_blocks: stale_heartbeat_blocks,
+    mru_ttl_blocks: mru_ttl_blocks,
+    mru_multiplier: mru_multiplier
 }
 
 impl ConnectivitySection {
-    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
-    pub fn of(connectivity: &Connectivity) -> Self {
-        Self {
-            subset_epoch_blocks: within(connectivity.subset_epoch_blocks),
-            overlap_blocks: within(connectivity.overlap_blocks),
-            heartbeat_blocks: within(connectivity.heartbeat_blocks),
-            presence_timeout_blocks: within(connectivity.presence_timeout_blocks),
-            ack_timeout_blocks: within(connectivity.ack_timeout_blocks),
-            stale_heartbeat_blocks: within(connectivity.stale_heartbeat_blocks),
-            mru_ttl_blocks: within(connectivity.mru_ttl_blocks),
-            mru_multiplier: within(connectivity.mru_multiplier),
-        }
-    }
-
-    /// The parameters for the genesis.
-    pub const fn params(&self) -> Connectivity {
-        Connectivity {
-            subset_epoch_blocks: self.subset_epoch_blocks.get(),
-            overlap_blocks: self.overlap_blocks.get(),
-            heartbeat_blocks: self.heartbeat_blocks.get(),
-            presence_timeout_blocks: self.presence_timeout_blocks.get(),
-            ack_timeout_blocks: self.ack_timeout_blocks.get(),
-            stale_heartbeat_blocks: self.stale_heartbeat_blocks.get(),
-            mru_ttl_blocks: self.mru_ttl_blocks.get(),
-            mru_multiplier: self.mru_multiplier.get(),
-        }
-    }
-
     /// Fails with the name of a field that contradicts another one, and the reason. The name is
     /// that of the field which differs from its default.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
@@ -93,8 +71,4 @@ impl ConnectivitySection {
             (lower, format!("{low}: expected {less} {high}, which is `{upper}`"))
         })
     }
-}
-
-fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
-    Within::new(number).expect("a plan's numbers lie in the ranges of the file")
 }

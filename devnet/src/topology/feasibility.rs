@@ -1,6 +1,6 @@
 //! Whether presence can work at all with a number of validators under a rule.
 
-use cowboy_engine::presence::{ThresholdRule, feasibility, subset, threshold};
+use cowboy_engine::presence::{ThresholdRule, canonical, feasibility, subset};
 use std::fmt;
 
 /// How reliably a runner that is connected to its whole subset is present.
@@ -46,11 +46,11 @@ impl Feasibility {
     pub fn of(validators: usize, rule: ThresholdRule) -> Self {
         let subset = subset::size(validators) as u32;
         let validators = validators as u32;
-        let quorum = threshold::quorum(validators);
+        let quorum = canonical::quorum(validators);
         let certain = subset.saturating_sub(validators - quorum);
         let threshold = match rule {
-            ThresholdRule::Committee => threshold::of(validators),
-            ThresholdRule::Quorum => threshold::of(quorum),
+            ThresholdRule::Committee => canonical::of(validators),
+            ThresholdRule::Quorum => canonical::of(quorum),
             // A runner needs f + 1 of its validators' m votes, and all m agree: one is enough.
             ThresholdRule::Subset => 1,
         };
@@ -61,7 +61,7 @@ impl Feasibility {
         } else {
             Visibility::Always
         };
-        let present = threshold::visibility(validators, subset, threshold);
+        let present = canonical::visibility(validators, subset, threshold);
         Self {
             rule,
             validators,

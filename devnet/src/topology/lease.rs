@@ -1,15 +1,13 @@
 //! `lease`: the terms of the leases that the devnet's lease server grants.
 
-use super::{Within, locate::PathStep, parse_duration};
-use cowboy_engine::lease::{
+use super::value::{from_text, within};
+use cowboy_host::{duration::parse_duration, located::PathStep, within::Within};
+use cowboy_lease::machine::{
     Config,
     config::{ConfigError, MAX_ATTEMPTS},
 };
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Unexpected, Visitor},
-};
-use std::{fmt, time::Duration};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::{fmt, str::FromStr, time::Duration};
 
 /// `lease`: the terms of the leases that the devnet's lease server grants. Defaults are those of
 /// [`Config::default`].
@@ -41,38 +39,47 @@ pub struct LeaseSection {
     pub port: Within<0, 65_535>,
 }
 
-impl LeaseSection {
-    /// The section that resolves to this configuration.
-    pub(super) fn of(config: &Config, port: Option<u16>) -> Self {
-        let default = Config::default();
-        let other = |value: u64, default: u64| (value != default).then_some(Seconds(value));
-        let attempts = Within::new(config.max_attempts.into());
-        let heartbeat = config.heartbeat_interval_seconds;
-        Self {
-            ttl: other(config.lease_ttl_seconds, default.lease_ttl_seconds),
-            heartbeat: other(heartbeat, default.heartbeat_interval_seconds),
-            ack_timeout: other(config.ack_timeout_seconds, default.ack_timeout_seconds),
-            cancel_deadline: other(config.cancel_deadline_seconds, default.cancel_deadline_seconds),
-            max_runtime: other(config.max_runtime_seconds, default.max_runtime_seconds),
-            grace: other(config.grace_seconds, default.grace_seconds),
-            max_attempts: attempts.filter(|_| config.max_attempts != default.max_attempts),
-            port: Within::new(port.unwrap_or(0).into()).expect("a port is within its range"),
-        }
-    }
+/// The durations: each field of the section, and that of the configuration.
+macro_rules! durations {
+    ($($field:ident = $seconds:ident;)*) => {
+        impl LeaseSection {
+            /// The section that resolves to this configuration.
+            pub(super) fn of(config: &Config, port: Option<u16>) -> Self {
+                let default = Config::default();
+                let attempts = Within::new(config.max_attempts.into());
+                Self {
+                    $($field: (config.$seconds != default.$seconds)
+                        .then_some(Seconds(config.$seconds)),)*
+                    max_attempts: attempts.filter(|_| config.max_attempts != default.max_attempts),
+                    port: within(port.unwrap_or(0).into()),
+                }
+            }
 
+            /// The configuration before checks.
+            fn unchecked(&self) -> Config {
+                let Config { $($seconds,)* max_attempts } = Config::default();
+                Config {
+                    $($seconds: self.$field.map_or($seconds, |given| given.0),)*
+                    max_attempts: self.max_attempts.map_or(max_attempts, |most| most.get() as u32),
+                }
+            }
+        }
+    };
+}
+
+durations! {
+    ttl = lease_ttl_seconds;
+    heartbeat = heartbeat_interval_seconds;
+    ack_timeout = ack_timeout_seconds;
+    cancel_deadline = cancel_deadline_seconds;
+    max_runtime = max_runtime_seconds;
+    grace = grace_seconds;
+}
+
+impl LeaseSection {
     /// The configuration, or the path of the invalid field and the reason.
     pub(super) fn config(&self) -> Result<Config, (Vec<PathStep>, String)> {
-        let default = Config::default();
-        let seconds = |given: Option<Seconds>, default: u64| given.map_or(default, |given| given.0);
-        let config = Config {
-            lease_ttl_seconds: seconds(self.ttl, default.lease_ttl_seconds),
-            heartbeat_interval_seconds: seconds(self.heartbeat, default.heartbeat_interval_seconds),
-            ack_timeout_seconds: seconds(self.ack_timeout, default.ack_timeout_seconds),
-            cancel_deadline_seconds: seconds(self.cancel_deadline, default.cancel_deadline_seconds),
-            max_runtime_seconds: seconds(self.max_runtime, default.max_runtime_seconds),
-            grace_seconds: seconds(self.grace, default.grace_seconds),
-            max_attempts: self.max_attempts.map_or(default.max_attempts, |most| most.get() as u32),
-        };
+        let config = self.unchecked();
         config.check().map(|()| config).map_err(|error| match error {
             ConfigError::Ttl { ttl, interval } => {
                 let path = vec![PathStep::Key("lease"), PathStep::Key("ttl")];
@@ -93,26 +100,14 @@ impl Serialize for Seconds {
     }
 }
 
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LeaseText;
+impl FromStr for Seconds {
+    type Err = ();
 
-        impl Visitor<'_> for LeaseText {
-            type Value = Seconds;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("whole seconds from 1s to 8760h, as 90s or 2m")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Seconds, E> {
-                parse_duration(text)
-                    .ok()
-                    .filter(|time| time.subsec_nanos() == 0 && *time >= Duration::from_secs(1))
-                    .map(|time| Seconds(time.as_secs()))
-                    .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
-            }
-        }
-
-        deserializer.deserialize_any(LeaseText)
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let time = parse_duration(text).map_err(drop)?;
+        let is_whole = time.subsec_nanos() == 0 && time >= Duration::from_secs(1);
+        is_whole.then_some(Self(time.as_secs())).ok_or(())
     }
 }
+
+from_text!(Seconds, deserialize_any, "whole seconds from 1s to 8760h, as 90s or 2m");

@@ -12,10 +12,9 @@
 
 mod connectivity;
 mod feasibility;
-mod file;
+mod fields;
 mod governed;
 mod lease;
-mod locate;
 mod plan;
 pub mod reference;
 mod speculation;
@@ -26,7 +25,7 @@ mod value;
 
 pub use connectivity::ConnectivitySection;
 pub use feasibility::{Feasibility, Visibility};
-pub use file::{
+pub use fields::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, NodeList, PhaseName,
     PresenceRule, PresenceSection, RunnerSection, SeedName, SelectionSection, TelemetrySection,
     Topology, ValidatorSection, load_executors,
@@ -40,10 +39,9 @@ pub use speculation::{OptionValue, Options, SpeculationSection};
 pub use storage::{Reserve, Size, SizeError, StorageSection};
 pub use tasks::TasksSection;
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
-pub use value::{
-    Amount, BlockTime, DurationError, Name, NameError, RunnerKind, Within, parse_duration,
-};
+pub use value::{Amount, BlockTime, Name, NameError, RunnerKind};
 
+use cowboy_host::located::{FilePlace, Located};
 use std::fmt;
 
 /// The maximum number of validators. Each is a consensus engine, a p2p endpoint and a QUIC listener
@@ -68,42 +66,22 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// A commented topology: every field with its default.
 pub const TEMPLATE: &str = include_str!("template.yaml");
 
-/// An error in a topology or in a file with a part of one: position, field, actual and allowed
-/// value.
+/// An error in a topology or in a file with a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyError {
     /// The file's name as the user gave it.
     pub file: String,
-    /// The position in the file, if the error has one.
-    pub place: Option<FilePlace>,
-    /// The field's path, such as `chain.block_time`; empty for the whole document.
-    pub field: String,
-    /// The actual and the allowed value, on one line.
-    pub message: String,
-}
-
-/// A position in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilePlace {
-    /// The line number, from 1.
-    pub line: usize,
-    /// The column number, from 1.
-    pub column: usize,
-    /// The text of the line.
-    pub text: String,
+    /// The position, and after the field's path the actual and the allowed value.
+    pub located: Located,
 }
 
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some(FilePlace { line, column, .. }) = self.place {
+        if let Some(FilePlace { line, column, .. }) = self.located.place {
             write!(f, ":{line}:{column}")?;
         }
-        f.write_str(": ")?;
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        f.write_str(&self.message)
+        write!(f, ": {}", self.located.message)
     }
 }
 

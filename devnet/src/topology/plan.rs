@@ -5,20 +5,27 @@ use super::{
     ExtraAccount, Feasibility, LeaseSection, MigrationSection, Name, NodeList, Options,
     PresenceSection, Reserve, RunnerKind, RunnerSection, SelectionSection, SpeculationSection,
     StorageSection, TasksSection, TelemetrySection, TimersSection, Topology, TopologyError,
-    ValidatorSection, Visibility, Within,
-    locate::{self, PathStep},
+    ValidatorSection, Visibility, value::within,
 };
 use crate::{executor, storage::Keep, telemetry::CollectorUrl};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     job::SeedRule,
-    lease,
     presence::{Connectivity, Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
     registry::{self, JobKind},
     speculation::Bonds,
     timer,
 };
+use cowboy_host::{
+    located::{
+        Located,
+        PathStep::{self, Item, Key},
+        path_text,
+    },
+    within::Within,
+};
+use cowboy_lease::machine;
 use std::{collections::BTreeMap, time::Duration};
 
 /// The account that `account fund` pays from. Every devnet has it.
@@ -75,7 +82,7 @@ pub struct Plan {
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: Options,
     /// The terms of the lease server's leases.
-    pub lease: lease::Config,
+    pub lease: machine::Config,
     /// The lease server's port on the loopback; `None` lets the system choose.
     pub lease_port: Option<u16>,
     /// How much of its chain each validator keeps.
@@ -145,14 +152,6 @@ pub struct Overrides {
     pub seed: Option<u64>,
 }
 
-impl Overrides {
-    /// Whether the command line sets nothing but a name.
-    pub fn changes_nothing(&self) -> bool {
-        let nameless = Self { name: None, ..self.clone() };
-        nameless == Self::default()
-    }
-}
-
 impl Topology {
     /// Resolves this topology with the command line's overrides.
     ///
@@ -165,17 +164,15 @@ impl Topology {
     ) -> Result<Plan, TopologyError> {
         let refused = |path: &[PathStep], message: String| TopologyError {
             file: file.to_owned(),
-            place: locate::place_of(text, path),
-            field: locate::path_text(path),
-            message,
+            located: Located::of_field(path, text, &message),
         };
         self.timers.check().map_err(|(path, message)| {
-            let path: Vec<_> = path.iter().copied().map(PathStep::Key).collect();
+            let path: Vec<_> = path.iter().copied().map(Key).collect();
             refused(&path, message)
         })?;
-        self.connectivity.check().map_err(|(field, message)| {
-            refused(&[PathStep::Key("connectivity"), PathStep::Key(field)], message)
-        })?;
+        self.connectivity
+            .check()
+            .map_err(|(field, message)| refused(&[Key("connectivity"), Key(field)], message))?;
         let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
         let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
         let plan = self.assemble(overrides, speculation, lease);
@@ -186,21 +183,22 @@ impl Topology {
         let supply = balances.chain(stakes).try_fold(Wei::ZERO, Wei::checked_add);
         if supply.is_none_or(|supply| supply > MAX_SUPPLY) {
             let message = "balances and stakes together are more than 2^127 wei";
-            return Err(refused(&[PathStep::Key("accounts")], message.to_owned()));
+            return Err(refused(&[Key("accounts")], message.to_owned()));
         }
         let feasibility = plan.feasibility();
         if !plan.runners.is_empty() && feasibility.visibility == Visibility::Never {
-            let path = [
-                PathStep::Key("chain"),
-                PathStep::Key("presence"),
-                PathStep::Key("threshold_rule"),
-            ];
+            let path = [Key("chain"), Key("presence"), Key("threshold_rule")];
             return Err(refused(&path, feasibility.to_string()));
         }
         Ok(plan)
     }
 
-    fn assemble(&self, overrides: &Overrides, speculation: Options, lease: lease::Config) -> Plan {
+    fn assemble(
+        &self,
+        overrides: &Overrides,
+        speculation: Options,
+        lease: machine::Config,
+    ) -> Plan {
         let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
         let validators = match (&overrides.validators, &self.validators) {
             (None, Some(NodeList::List(list))) => {
@@ -298,7 +296,7 @@ type PlanRefusal = (Vec<PathStep>, String);
 fn check_names(topology: &Topology, plan: &Plan) -> Result<(), PlanRefusal> {
     let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
     let mut add = |name, path: Vec<PathStep>, fallback: String| -> Result<(), PlanRefusal> {
-        let place = if path.is_empty() { fallback } else { locate::path_text(&path) };
+        let place = if path.is_empty() { fallback } else { path_text(&path) };
         match seen.insert(name, place) {
             None => Ok(()),
             Some(first) => {
@@ -312,20 +310,15 @@ fn check_names(topology: &Topology, plan: &Plan) -> Result<(), PlanRefusal> {
         add(&account.name, vec![], format!("the account {}", account.name))?;
     }
     for (index, validator) in plan.validators.iter().enumerate() {
-        let path = [PathStep::Key("validators"), PathStep::Item(index), PathStep::Key("name")];
+        let path = [Key("validators"), Item(index), Key("name")];
         add(&validator.name, path.to_vec(), String::new())?;
     }
     for (index, runner) in plan.runners.iter().enumerate() {
-        let path = [PathStep::Key("runners"), PathStep::Item(index), PathStep::Key("name")];
+        let path = [Key("runners"), Item(index), Key("name")];
         add(&runner.name, path.to_vec(), String::new())?;
     }
     for (index, account) in topology.accounts.extra.iter().enumerate() {
-        let path = [
-            PathStep::Key("accounts"),
-            PathStep::Key("extra"),
-            PathStep::Item(index),
-            PathStep::Key("name"),
-        ];
+        let path = [Key("accounts"), Key("extra"), Item(index), Key("name")];
         add(&account.name, path.to_vec(), String::new())?;
     }
     Ok(())
@@ -333,8 +326,7 @@ fn check_names(topology: &Topology, plan: &Plan) -> Result<(), PlanRefusal> {
 
 fn check_runners(plan: &Plan) -> Result<(), PlanRefusal> {
     for (index, runner) in plan.runners.iter().enumerate() {
-        let field =
-            |name| vec![PathStep::Key("runners"), PathStep::Item(index), PathStep::Key(name)];
+        let field = |name| vec![Key("runners"), Item(index), Key(name)];
         if runner.kinds.is_empty() {
             let all: Vec<_> = RunnerKind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
             let message = format!("no kind: expected at least one of {}", all.join(", "));
@@ -380,17 +372,15 @@ impl Plan {
 
     /// The plan as a topology file that resolves to the same plan.
     pub fn to_yaml(&self) -> String {
-        let within = "a plan's numbers lie in the ranges of the file";
         let (own, accounts) =
             self.accounts.split_first_chunk().expect("a plan has the devnet's own accounts");
         debug_assert_eq!(own.each_ref().map(|a| a.name.as_str()), [FAUCET, GOVERNANCE, AGENT]);
-        let none = const { Within::new(0).expect("0 lies in the range") };
         let runner = |runner: &RunnerPlan| RunnerSection {
             name: runner.name.clone(),
             kinds: Some(runner.kinds.clone()),
             stake: Amount(runner.stake),
             price_per_second: Amount(runner.price_per_second),
-            max_concurrent_jobs: Within::new(runner.max_concurrent_jobs.into()).expect(within),
+            max_concurrent_jobs: within(runner.max_concurrent_jobs.into()),
             tee: runner.tee,
             executors: runner.executors.clone(),
         };
@@ -403,9 +393,11 @@ impl Plan {
             name: Some(self.name.clone()),
             chain: ChainSection {
                 name: Some(self.chain_name.clone()).filter(|name| *name != self.name),
-                block_time: format!("{}ms", self.block_time.as_millis()).parse().expect(within),
-                seed: Within::new(self.seed).expect(within),
-                epoch_blocks: Some(Within::new(self.epoch_blocks).expect(within)),
+                block_time: format!("{}ms", self.block_time.as_millis())
+                    .parse()
+                    .expect("a plan's block time lies in the range of the file"),
+                seed: within(self.seed),
+                epoch_blocks: Some(within(self.epoch_blocks)),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
             selection: SelectionSection { seed: self.selection_seed.into() },
@@ -420,11 +412,11 @@ impl Plan {
             validators: Some(NodeList::List(self.validators.iter().map(validator).collect())),
             runners: Some(NodeList::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {
-                count: none,
+                count: within(0),
                 balance: Amount(Wei::ZERO),
                 extra: accounts.iter().map(account).collect(),
             },
-            api: ApiSection { port: Within::new(self.api_port.unwrap_or(0).into()).expect(within) },
+            api: ApiSection { port: within(self.api_port.unwrap_or(0).into()) },
         };
         topology.to_yaml()
     }

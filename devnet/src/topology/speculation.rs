@@ -1,8 +1,8 @@
 //! `speculation`: how pipelines of tasks run ahead of the chain. Options are nested, as in `proof:
 //! {workerThreads: 8}`, or dotted, as in `proof.workerThreads: 8`.
 
-use super::{locate::PathStep, parse_duration};
 use cowboy_engine::speculation::{Config, ConfigError, config::Problem};
+use cowboy_host::{duration::parse_duration, located::PathStep};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -6,8 +6,9 @@
 //!
 //! [`Governed::KEYS`]: cowboy_engine::timer::Governed::KEYS
 
-use super::Within;
+use super::value::numbers;
 use cowboy_engine::speculation::{Bonds, Slashing};
+use cowboy_host::within::Within;
 use serde::{Deserialize, Serialize};
 
 /// A share of a bond, in basis points.
@@ -35,45 +36,13 @@ pub struct TasksSection {
     pub slash_commitment_expired: Share,
 }
 
-impl Default for TasksSection {
-    fn default() -> Self {
-        Self::of(&Bonds::DEFAULT)
-    }
-}
-
-impl TasksSection {
-    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
-    pub fn of(bonds: &Bonds) -> Self {
-        let Bonds { base, per_depth, slashing } = bonds;
-        Self {
-            bond_base: within(*base),
-            bond_per_depth: within(*per_depth),
-            slash_proof_failed: within(slashing.proof_failed),
-            slash_proof_timeout: within(slashing.proof_timeout),
-            slash_ancestor_failed: within(slashing.ancestor_failed),
-            slash_claim_expired: within(slashing.claim_expired),
-            slash_manual_cancel: within(slashing.manual_cancel),
-            slash_commitment_expired: within(slashing.commitment_expired),
-        }
-    }
-
-    /// The parameters for the genesis.
-    pub const fn bonds(&self) -> Bonds {
-        Bonds {
-            base: self.bond_base.get(),
-            per_depth: self.bond_per_depth.get(),
-            slashing: Slashing {
-                proof_failed: self.slash_proof_failed.get(),
-                proof_timeout: self.slash_proof_timeout.get(),
-                ancestor_failed: self.slash_ancestor_failed.get(),
-                claim_expired: self.slash_claim_expired.get(),
-                manual_cancel: self.slash_manual_cancel.get(),
-                commitment_expired: self.slash_commitment_expired.get(),
-            },
-        }
-    }
-}
-
-fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
-    Within::new(number).expect("a plan's numbers lie in the ranges of the file")
+numbers! { TasksSection, bonds: Bonds =
+    bond_base: base,
+    bond_per_depth: per_depth,
+    slash_proof_failed: slashing.proof_failed,
+    slash_proof_timeout: slashing.proof_timeout,
+    slash_ancestor_failed: slashing.ancestor_failed,
+    slash_claim_expired: slashing.claim_expired,
+    slash_manual_cancel: slashing.manual_cancel,
+    slash_commitment_expired: slashing.commitment_expired
 }

@@ -2,15 +2,16 @@
 //!
 //! The bounds are those of [`timer::Governed::KEYS`], which also apply to all later values.
 
-use super::{Amount, Within};
-use cowboy_engine::{
-    fees::{
-        basefee::{self, LaneCurve},
-        meter,
-    },
-    primitives::Height,
-    timer::{self, ParameterError, Tiers, TimerConfig, auction::Weighting, governed::YEAR_BLOCKS},
+use super::{
+    Amount,
+    value::{same, within},
 };
+use cowboy_engine::{
+    fees::{basefee, meter},
+    primitives::Height,
+    timer::{self, ParameterError, Tiers, TimerConfig, governed::YEAR_BLOCKS},
+};
+use cowboy_host::within::Within;
 use serde::{Deserialize, Serialize};
 
 /// The maximum of a governed limit in cycles.
@@ -109,7 +110,7 @@ pub struct FairnessSection {
     pub window_blocks: Within<1, 100_000>,
 }
 
-/// The fires that are counted together; the YAML form of [`timer::Scope`].
+/// The fires that are counted together; the YAML form of [`timer::FairnessScope`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -156,119 +157,91 @@ impl Default for TiersSection {
     }
 }
 
-/// Converts between two enums with the same variants.
-macro_rules! same {
-    ($mine:ident = $engine:ty: $($variant:ident),*) => {
-        impl From<$mine> for $engine {
-            fn from(value: $mine) -> Self {
-                match value {
-                    $($mine::$variant => Self::$variant),*
+same!(Policy = timer::Policy: Eip1559, Fifo, GbaAuction);
+same!(Scope = timer::FairnessScope: Actor, Deployer);
+
+/// The numbers: each field of the section, and its place in [`TimerConfig`].
+macro_rules! in_config {
+    ($($field:ident = $($place:ident).+;)*) => {
+        impl TimersSection {
+            /// The section for a genesis' parameters. Its values lie in the ranges of the file.
+            pub fn of(params: &timer::Params) -> Self {
+                let config = &params.config;
+                let tiers = &config.priority_tier_multipliers;
+                Self {
+                    policy: params.policy.into(),
+                    activation: params.activation.map(|activation| ActivationSection {
+                        policy: activation.policy.into(),
+                        height: within(activation.height.get()),
+                    }),
+                    deprecation_blocks: within(params.deprecation_blocks),
+                    fairness: FairnessSection {
+                        scope: params.scope.into(),
+                        window_blocks: within(config.fairness_window_blocks),
+                    },
+                    genesis_lane_basefee: Amount(params.genesis_lane_basefee),
+                    priority_tier_multipliers: TiersSection {
+                        economy: within(tiers.economy),
+                        standard: within(tiers.standard),
+                        fast: within(tiers.fast),
+                        urgent: within(tiers.urgent),
+                    },
+                    $($field: within(config.$($place).+),)*
                 }
             }
-        }
 
-        impl From<$engine> for $mine {
-            fn from(value: $engine) -> Self {
-                match value {
-                    $(<$engine>::$variant => Self::$variant),*
+            /// The parameters for the genesis.
+            pub fn params(&self) -> timer::Params {
+                let tiers = &self.priority_tier_multipliers;
+                let mut config = TimerConfig {
+                    fairness_window_blocks: self.fairness.window_blocks.get(),
+                    priority_tier_multipliers: Tiers {
+                        economy: tiers.economy.get(),
+                        standard: tiers.standard.get(),
+                        fast: tiers.fast.get(),
+                        urgent: tiers.urgent.get(),
+                    },
+                    ..TimerConfig::default()
+                };
+                $(config.$($place).+ = self.$field.get();)*
+                timer::Params {
+                    policy: self.policy.into(),
+                    activation: self.activation.map(|activation| timer::Activation {
+                        policy: activation.policy.into(),
+                        height: Height::new(activation.height.get()),
+                    }),
+                    deprecation_blocks: self.deprecation_blocks.get(),
+                    scope: self.fairness.scope.into(),
+                    genesis_lane_basefee: self.genesis_lane_basefee.0,
+                    config,
                 }
             }
         }
     };
 }
 
-same!(Policy = timer::Policy: Eip1559, Fifo, GbaAuction);
-same!(Scope = timer::FairnessScope: Actor, Deployer);
+in_config! {
+    max_ttl_blocks = max_ttl_blocks;
+    max_cycles_per_fire = max_cycles_per_fire;
+    max_cells_per_fire = max_cells_per_fire;
+    max_timers_per_actor = max_timers_per_actor;
+    gc_cycles_per_block = gc_cycles_per_block;
+    lane_timer_cycles = lane_timer_cycles;
+    lane_timer_cells = lane_timer_cells;
+    max_cycles_per_fire_auction_phase = max_cycles_per_fire_auction_phase;
+    priority_tier_floor = priority_tier_floor;
+    least_share_of_bought_cycles = least_share_of_bought_cycles;
+    lane_fee_multiplier = lane_fee_multiplier;
+    lane_basefee_change_denominator = lane_basefee.change_denominator;
+    lane_basefee_min = lane_basefee.min;
+    lane_basefee_max = lane_basefee.max;
+    weight_lambda = weights.lambda;
+    weight_min = weights.min;
+    weight_max = weights.max;
+    weight_starvation_floor = weights.starvation_floor;
+}
 
 impl TimersSection {
-    /// The section for a genesis' parameters. Its values lie in the ranges of the file.
-    pub fn of(params: &timer::Params) -> Self {
-        let config = &params.config;
-        Self {
-            policy: params.policy.into(),
-            activation: params.activation.map(|activation| ActivationSection {
-                policy: activation.policy.into(),
-                height: within(activation.height.get()),
-            }),
-            deprecation_blocks: within(params.deprecation_blocks),
-            fairness: FairnessSection {
-                scope: params.scope.into(),
-                window_blocks: within(config.fairness_window_blocks),
-            },
-            genesis_lane_basefee: Amount(params.genesis_lane_basefee),
-            max_ttl_blocks: within(config.max_ttl_blocks),
-            max_cycles_per_fire: within(config.max_cycles_per_fire),
-            max_cells_per_fire: within(config.max_cells_per_fire),
-            max_timers_per_actor: within(config.max_timers_per_actor),
-            gc_cycles_per_block: within(config.gc_cycles_per_block),
-            lane_timer_cycles: within(config.lane_timer_cycles),
-            lane_timer_cells: within(config.lane_timer_cells),
-            max_cycles_per_fire_auction_phase: within(config.max_cycles_per_fire_auction_phase),
-            priority_tier_multipliers: TiersSection {
-                economy: within(config.priority_tier_multipliers.economy),
-                standard: within(config.priority_tier_multipliers.standard),
-                fast: within(config.priority_tier_multipliers.fast),
-                urgent: within(config.priority_tier_multipliers.urgent),
-            },
-            priority_tier_floor: within(config.priority_tier_floor),
-            least_share_of_bought_cycles: within(config.least_share_of_bought_cycles),
-            lane_fee_multiplier: within(config.lane_fee_multiplier),
-            lane_basefee_change_denominator: within(config.lane_basefee.change_denominator),
-            lane_basefee_min: within(config.lane_basefee.min),
-            lane_basefee_max: within(config.lane_basefee.max),
-            weight_lambda: within(config.weights.lambda),
-            weight_min: within(config.weights.min),
-            weight_max: within(config.weights.max),
-            weight_starvation_floor: within(config.weights.starvation_floor),
-        }
-    }
-
-    /// The parameters for the genesis.
-    pub fn params(&self) -> timer::Params {
-        let tiers = &self.priority_tier_multipliers;
-        timer::Params {
-            policy: self.policy.into(),
-            activation: self.activation.map(|activation| timer::Activation {
-                policy: activation.policy.into(),
-                height: Height::new(activation.height.get()),
-            }),
-            deprecation_blocks: self.deprecation_blocks.get(),
-            scope: self.fairness.scope.into(),
-            genesis_lane_basefee: self.genesis_lane_basefee.0,
-            config: TimerConfig {
-                max_ttl_blocks: self.max_ttl_blocks.get(),
-                max_cycles_per_fire: self.max_cycles_per_fire.get(),
-                max_cells_per_fire: self.max_cells_per_fire.get(),
-                max_timers_per_actor: self.max_timers_per_actor.get(),
-                gc_cycles_per_block: self.gc_cycles_per_block.get(),
-                lane_timer_cycles: self.lane_timer_cycles.get(),
-                lane_timer_cells: self.lane_timer_cells.get(),
-                max_cycles_per_fire_auction_phase: self.max_cycles_per_fire_auction_phase.get(),
-                fairness_window_blocks: self.fairness.window_blocks.get(),
-                priority_tier_multipliers: Tiers {
-                    economy: tiers.economy.get(),
-                    standard: tiers.standard.get(),
-                    fast: tiers.fast.get(),
-                    urgent: tiers.urgent.get(),
-                },
-                priority_tier_floor: self.priority_tier_floor.get(),
-                least_share_of_bought_cycles: self.least_share_of_bought_cycles.get(),
-                lane_fee_multiplier: self.lane_fee_multiplier.get(),
-                lane_basefee: LaneCurve {
-                    change_denominator: self.lane_basefee_change_denominator.get(),
-                    min: self.lane_basefee_min.get(),
-                    max: self.lane_basefee_max.get(),
-                },
-                weights: Weighting {
-                    lambda: self.weight_lambda.get(),
-                    min: self.weight_min.get(),
-                    max: self.weight_max.get(),
-                    starvation_floor: self.weight_starvation_floor.get(),
-                },
-            },
-        }
-    }
-
     /// Fails with the path of a field that contradicts another one, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static [&'static str], String)> {
         if self.activation.is_some_and(|activation| activation.policy == self.policy) {
@@ -288,8 +261,4 @@ impl TimersSection {
             error => (&["timers"][..], error.to_string()),
         })
     }
-}
-
-fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
-    Within::new(number).expect("a plan's numbers lie in the ranges of the file")
 }

@@ -3,11 +3,86 @@
 
 use super::MAX_BLOCK_TIME_SECS;
 use cowboy_engine::{primitives::Wei, registry::JobKind};
+use cowboy_host::{duration::parse_duration, within::Within};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Unexpected, Visitor},
+    de::{self, Error, Unexpected, Visitor},
 };
 use std::{fmt, str::FromStr, time::Duration};
+
+/// Reads a value from a text with its [`FromStr`]; errors say what is expected.
+macro_rules! from_text {
+    ($name:ident, $deserialize:ident, $expected:literal) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+
+                impl de::Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, $expected)
+                    }
+
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        let other = |_| E::invalid_value(de::Unexpected::Str(text), &self);
+                        text.parse().map_err(other)
+                    }
+                }
+
+                deserializer.$deserialize(Text)
+            }
+        }
+    };
+}
+
+/// Converts between two enums with the same variants.
+macro_rules! same {
+    ($mine:ident = $engine:ty: $($variant:ident),*) => {
+        impl From<$mine> for $engine {
+            fn from(value: $mine) -> Self {
+                match value {
+                    $($mine::$variant => Self::$variant),*
+                }
+            }
+        }
+
+        impl From<$engine> for $mine {
+            fn from(value: $engine) -> Self {
+                match value {
+                    $(<$engine>::$variant => Self::$variant),*
+                }
+            }
+        }
+    };
+}
+
+/// Converts both ways between a section of numbers and the parameters that they set.
+macro_rules! numbers {
+    ($section:ident, $params:ident: $engine:ident = $($field:ident: $($place:ident).+),*) => {
+        impl Default for $section {
+            fn default() -> Self {
+                Self::of(&$engine::DEFAULT)
+            }
+        }
+
+        impl $section {
+            /// The section for a genesis' parameters. Its values lie in the ranges of the file.
+            pub fn of(params: &$engine) -> Self {
+                Self { $($field: super::value::within(params.$($place).+)),* }
+            }
+
+            /// The parameters for the genesis.
+            pub const fn $params(&self) -> $engine {
+                let mut params = $engine::DEFAULT;
+                $(params.$($place).+ = self.$field.get();)*
+                params
+            }
+        }
+    };
+}
+
+pub(super) use {from_text, numbers, same};
 
 /// The name of a devnet, node or account: 1 to 32 of `a-z`, `0-9` and `-`, the first not `-`.
 /// It names folders and derives keys.
@@ -58,65 +133,7 @@ impl Serialize for Name {
     }
 }
 
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = Name;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a name: {NAME}")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Name, E> {
-                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
-            }
-        }
-
-        deserializer.deserialize_str(Text)
-    }
-}
-
-/// Why a text is not a duration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a duration: expected a number and ms, s, m or h, as `250ms` or `2m`, from 0ms to \
-     10000h"
-)]
-pub struct DurationError(String);
-
-/// A duration such as `250ms`, `1s`, `1.5s`, `2m` or `1h`; never more than 10,000 hours.
-///
-/// jiff's parser also takes signs, several units, names of units and ISO 8601; a topology has one
-/// form.
-pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    let refused = || DurationError(text.chars().take(40).collect());
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(refused)?;
-    let (number, unit) = text.split_at(unit_at);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(refused()),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |t: &str| !t.is_empty() && t.len() <= 9 && t.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) {
-        return Err(refused());
-    }
-    let parse = |t: &str| t.parse::<u64>().expect("at most nine digits");
-    let scale = 10u64.pow(fraction.len() as u32);
-    let nanos = u128::from(parse(whole)) * u128::from(unit_ms) * 1_000_000
-        + u128::from(parse(fraction)) * u128::from(unit_ms) * 1_000_000 / u128::from(scale);
-    let limit = Duration::from_secs(10_000 * 3_600);
-    u64::try_from(nanos)
-        .map(Duration::from_nanos)
-        .ok()
-        .filter(|duration| *duration <= limit)
-        .ok_or_else(refused)
-}
+from_text!(Name, deserialize_str, "a name: {NAME}");
 
 /// The pace of blocks, in whole milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,25 +181,11 @@ impl Serialize for BlockTime {
     }
 }
 
-impl<'de> Deserialize<'de> for BlockTime {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = BlockTime;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a duration from 0ms to {MAX_BLOCK_TIME_SECS}s, as 250ms or 1s")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<BlockTime, E> {
-                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
-            }
-        }
-
-        deserializer.deserialize_any(Text)
-    }
-}
+from_text!(
+    BlockTime,
+    deserialize_any,
+    "a duration from 0ms to {MAX_BLOCK_TIME_SECS}s, as 250ms or 1s"
+);
 
 /// An amount of money: wei, or CBY as `1.5cby`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,47 +225,9 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
-/// A whole number from `MIN` to `MAX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Within<const MIN: u64, const MAX: u64>(u64);
-
-impl<const MIN: u64, const MAX: u64> Within<MIN, MAX> {
-    /// The number, where it lies in the range.
-    pub const fn new(number: u64) -> Option<Self> {
-        if number >= MIN && number <= MAX { Some(Self(number)) } else { None }
-    }
-
-    /// The number.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-impl<const MIN: u64, const MAX: u64> Serialize for Within<MIN, MAX> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
-
-impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Within<MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number<const MIN: u64, const MAX: u64>;
-
-        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Number<MIN, MAX> {
-            type Value = Within<MIN, MAX>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from {MIN} to {MAX}")
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-                Within::new(number)
-                    .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
-            }
-        }
-
-        deserializer.deserialize_any(Number)
-    }
+/// A number of a plan.
+pub(super) fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
+    Within::new(number).expect("a plan's numbers lie in the ranges of the file")
 }
 
 /// A kind of job that a runner of a devnet takes.

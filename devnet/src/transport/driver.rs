@@ -49,13 +49,10 @@ const fn backlog(stream: StreamId) -> usize {
 /// Both methods are called between two awaits of the connection's only task: they must not block.
 pub trait Service: Send {
     type Session: Session<Event: Send> + Send;
-    /// The commands that the owner may send.
     type Command: Send;
 
-    /// Handles an event of the session.
     fn event(&mut self, session: &mut Self::Session, event: <Self::Session as Session>::Event);
 
-    /// Carries out a command of the owner.
     fn command(&mut self, session: &mut Self::Session, command: Self::Command);
 }
 
@@ -128,7 +125,6 @@ where
     end
 }
 
-/// A connection's streams.
 struct Wire<C: Connection> {
     connection: C,
     /// At most one per stream and direction.
@@ -137,7 +133,6 @@ struct Wire<C: Connection> {
     writers: BTreeMap<StreamId, Box<Writer<C::Send>>>,
 }
 
-/// The outcome of a task.
 enum Done<C: Connection> {
     Opened(StreamId, Result<(C::Send, C::Recv), TransportError>),
     Read(StreamId, C::Recv, Result<Option<Bytes>, TransportError>),
@@ -146,12 +141,10 @@ enum Done<C: Connection> {
     LastWordsDelivered,
 }
 
-/// The writing half of a stream.
 struct Writer<S> {
     /// `None` while the stream is being opened or written to.
     send: Option<S>,
     waiting: Vec<u8>,
-    /// Nothing more will be written.
     finished: bool,
 }
 
@@ -166,7 +159,6 @@ impl<S> Writer<S> {
 }
 
 impl<C: Connection> Wire<C> {
-    /// Carries out all outputs of the session.
     fn obey<S: Service>(&mut self, session: &mut S::Session, service: &mut S) -> Option<End> {
         while let Some(output) = session.poll_output() {
             match output {

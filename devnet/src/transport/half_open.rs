@@ -83,7 +83,6 @@ pub struct Slot {
 }
 
 impl HalfOpen {
-    /// Creates a table with all places free.
     pub fn new(limits: HalfOpenLimits) -> Self {
         let places = HalfOpenPlaces { limits, taken: BTreeMap::new(), count: 0, next: 0 };
         Self(Arc::new(Mutex::new(places)))

@@ -21,9 +21,9 @@ mod suite;
 
 pub mod tls;
 
-use crate::duration::Plain;
 use bytes::Bytes;
 use cowboy_engine::primitives::PublicKey;
+use cowboy_host::duration::Plain;
 use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
@@ -33,13 +33,8 @@ use std::{
 /// Why a connection could not be made or a stream cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The local UDP port is not available.
     #[error("cannot bind UDP {address}: {reason}")]
-    Bind {
-        address: SocketAddr,
-        /// The system's error.
-        reason: String,
-    },
+    Bind { address: SocketAddr, reason: String },
     /// No connection was established, for a reason other than the peer's identity.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
@@ -47,44 +42,27 @@ pub enum TransportError {
         /// The cause, in the peer's words if it gave any.
         reason: String,
     },
-    /// The handshake took too long.
     #[error("no connection to {address} within {}", Plain(*.after))]
-    ConnectTimeout {
-        address: SocketAddr,
-        /// The time limit.
-        after: Duration,
-    },
-    /// The peer proved to hold another key than the one it was dialled for.
+    ConnectTimeout { address: SocketAddr, after: Duration },
     #[error("{address} is {got}, expected {expected}")]
-    IdentityMismatch {
-        address: SocketAddr,
-        expected: Box<PublicKey>,
-        /// The key that its certificate is bound to.
-        got: Box<PublicKey>,
-    },
+    IdentityMismatch { address: SocketAddr, expected: Box<PublicKey>, got: Box<PublicKey> },
     /// The local side's certificate or TLS configuration cannot be made, or the peer's carries no
     /// valid identity.
     #[error("transport identity: {0}")]
     Identity(#[from] tls::IdentityError),
-    /// The peer closed the connection, with the reason it gave.
     #[error("connection closed by the peer: {reason}")]
     ClosedByPeer {
         /// The peer's text, at most [`MAX_REASON`] bytes.
         reason: String,
     },
-    /// This side closed the connection.
     #[error("connection closed")]
     Closed,
     /// The connection broke: a timeout, a reset, or a violation of the transport protocol.
     #[error("connection lost: {reason}")]
-    Lost {
-        /// The transport's error.
-        reason: String,
-    },
+    Lost { reason: String },
     /// The peer abandoned this one stream; the connection continues.
     #[error("stream abandoned by the peer")]
     StreamAbandoned,
-    /// The stream was written to after [`SendStream::finish`].
     #[error("stream written to after its end")]
     StreamFinished,
 }
@@ -122,9 +100,7 @@ fn clipped(reason: &str) -> &str {
 /// It ends when either side calls [`close`](Self::close), when the network fails, or when the last
 /// handle (this, its clones, its streams) is dropped.
 pub trait Connection: Clone + Send + Sync + 'static {
-    /// The writing half of a stream.
     type Send: SendStream;
-    /// The reading half of a stream.
     type Recv: RecvStream;
 
     /// The peer's on-chain key, verified in the handshake.
@@ -147,7 +123,6 @@ pub trait Connection: Clone + Send + Sync + 'static {
     /// (see [`SendStream::delivered`]). The peer gets `reason`; later calls do nothing.
     fn close(&self, reason: &str);
 
-    /// Waits until the connection is over, for whatever reason.
     fn closed(&self) -> impl Future<Output = ()> + Send;
 }
 

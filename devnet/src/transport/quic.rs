@@ -13,34 +13,31 @@
 //!
 //! Everything here needs a Tokio runtime around it.
 
+mod connection;
 mod faulty;
+mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use connection::{QuicConnection, QuicRecv, QuicSend};
+
 use super::{
-    BACKLOG, DIAL_TIMEOUT, Dial, IDLE_TIMEOUT, Listen, MAX_STREAMS, RecvStream, STREAM_WINDOW,
-    SendStream, TransportError, clipped,
+    BACKLOG, DIAL_TIMEOUT, Dial, IDLE_TIMEOUT, Listen, MAX_STREAMS, STREAM_WINDOW, TransportError,
+    clipped,
     half_open::{self, HalfOpen, Slot},
-    tls::{Identity, peer_key},
+    tls::Identity,
 };
-use crate::faults::Tap;
-use bytes::Bytes;
+use crate::faults::{Faults, Tap};
 use cowboy_engine::primitives::PublicKey;
-use faulty::Faulty;
 use quinn::{
-    AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, Runtime as _, TokioRuntime,
-    TransportConfig, VarInt,
+    AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
-    udp::{RecvMeta, Transmit},
 };
-use rustix::net::sockopt::set_socket_recv_buffer_size;
+use socket::{Bound, bind};
 use std::{
     convert::Infallible,
-    fmt, io,
-    net::{IpAddr, SocketAddr, UdpSocket},
-    pin::Pin,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
@@ -68,11 +65,6 @@ const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 /// The round trip assumed until one is measured. It times the first retransmission, and a devnet's
 /// links are short (RFC 9002 assumes 333 ms).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-
-/// The requested size of a socket's receive buffer in bytes; the system may give less. When a
-/// validator comes back, all its runners greet it at once, with four packets or more each. Packets
-/// that do not fit are sent again only after [`INITIAL_RTT`] or more.
-const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Bytes of packets buffered for attempts that are not handled yet, per attempt and in total: a
 /// client's first flight with a certificate is under 4 KiB.
@@ -110,30 +102,6 @@ fn transport_config() -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// A bound socket.
-struct Bound {
-    socket: Arc<dyn AsyncUdpSocket>,
-    address: SocketAddr,
-    /// Fails once nothing uses the socket; nothing is ever sent.
-    released: oneshot::Receiver<Infallible>,
-}
-
-fn bind(address: SocketAddr, tap: Option<Tap>) -> Result<Bound, TransportError> {
-    let failed = |error: io::Error| TransportError::Bind { address, reason: error.to_string() };
-    let socket = UdpSocket::bind(address).map_err(failed)?;
-    let bound = socket.local_addr().map_err(failed)?;
-    if let Err(error) = set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER) {
-        tracing::debug!(%bound, %error, "the socket keeps its receive buffer's size");
-    }
-    let socket = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
-    let socket = match tap {
-        Some(tap) => Arc::new(Faulty::new(socket, bound, tap)),
-        None => socket,
-    };
-    let (in_use, released) = oneshot::channel();
-    Ok(Bound { socket: Arc::new(Socket { socket, _in_use: in_use }), address: bound, released })
-}
-
 fn endpoint(
     socket: Arc<dyn AsyncUdpSocket>,
     address: SocketAddr,
@@ -142,6 +110,11 @@ fn endpoint(
     let config = EndpointConfig::default();
     Endpoint::new_with_abstract_socket(config, server, socket, Arc::new(TokioRuntime))
         .map_err(|error| TransportError::Bind { address, reason: error.to_string() })
+}
+
+/// A tap of its own, on which no fault is ever laid.
+fn untapped() -> Tap {
+    Tap::new(Faults::new(0), "")
 }
 
 /// The limits on peers that a listener does not know yet.
@@ -159,7 +132,6 @@ impl Default for QuicLimits {
     }
 }
 
-/// Closes the endpoint's connections when it is dropped.
 struct ClosedOnDrop(Endpoint);
 
 impl Drop for ClosedOnDrop {
@@ -186,7 +158,7 @@ impl QuicListener {
         address: SocketAddr,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Result<Self, TransportError> {
-        Self::bind_with(identity, address, None, admit, QuicLimits::default())
+        Self::bind_with(identity, address, untapped(), admit, QuicLimits::default())
     }
 
     /// [`bind`](Self::bind) behind a validator's tap.
@@ -196,13 +168,13 @@ impl QuicListener {
         tap: Tap,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Result<Self, TransportError> {
-        Self::bind_with(identity, address, Some(tap), admit, QuicLimits::default())
+        Self::bind_with(identity, address, tap, admit, QuicLimits::default())
     }
 
     fn bind_with(
         identity: &Identity,
         address: SocketAddr,
-        tap: Option<Tap>,
+        tap: Tap,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
         limits: QuicLimits,
     ) -> Result<Self, TransportError> {
@@ -332,22 +304,17 @@ pub struct QuicClient {
 impl QuicClient {
     /// Binds `address`, usually port 0 of the loopback.
     pub fn bind(address: SocketAddr) -> Result<Self, TransportError> {
-        Self::bind_with(address, None)
+        Self::bind_tapped(address, untapped())
     }
 
     /// [`bind`](Self::bind) behind a runner's tap: everything sent from this client counts as that
     /// runner's.
     pub fn bind_tapped(address: SocketAddr, tap: Tap) -> Result<Self, TransportError> {
-        Self::bind_with(address, Some(tap))
-    }
-
-    fn bind_with(address: SocketAddr, tap: Option<Tap>) -> Result<Self, TransportError> {
         let Bound { socket, address, .. } = bind(address, tap)?;
         let endpoint = endpoint(socket, address, None)?;
         Ok(Self { endpoint, transport: transport_config() })
     }
 
-    /// A dialler that connects from this client under `identity`.
     pub fn dialer(&self, identity: Identity) -> Dialer {
         Dialer { client: self.clone(), identity }
     }
@@ -397,215 +364,5 @@ impl Dial for Dialer {
             }),
             Err(_) => Err(TransportError::ConnectTimeout { address, after: DIAL_TIMEOUT }),
         }
-    }
-}
-
-/// A handshaken QUIC connection.
-#[derive(Clone)]
-pub struct QuicConnection {
-    connection: quinn::Connection,
-    peer: Arc<PublicKey>,
-}
-
-impl QuicConnection {
-    fn new(connection: quinn::Connection) -> Result<Self, TransportError> {
-        let peer = Arc::new(peer_key(&connection)?);
-        Ok(Self { connection, peer })
-    }
-}
-
-impl super::Connection for QuicConnection {
-    type Send = QuicSend;
-    type Recv = QuicRecv;
-
-    fn peer(&self) -> &PublicKey {
-        &self.peer
-    }
-
-    fn remote(&self) -> IpAddr {
-        self.connection.remote_address().ip()
-    }
-
-    async fn open(&self) -> Result<(QuicSend, QuicRecv), TransportError> {
-        let (send, recv) = self.connection.open_bi().await?;
-        Ok((QuicSend::new(send), QuicRecv::new(recv)))
-    }
-
-    async fn accept(&self) -> Result<(QuicSend, QuicRecv), TransportError> {
-        let (send, recv) = self.connection.accept_bi().await?;
-        Ok((QuicSend::new(send), QuicRecv::new(recv)))
-    }
-
-    fn close(&self, reason: &str) {
-        self.connection.close(CODE, clipped(reason).as_bytes());
-    }
-
-    async fn closed(&self) {
-        self.connection.closed().await;
-    }
-}
-
-/// The writing half of a QUIC stream.
-pub struct QuicSend {
-    stream: quinn::SendStream,
-    finished: bool,
-}
-
-impl QuicSend {
-    const fn new(stream: quinn::SendStream) -> Self {
-        Self { stream, finished: false }
-    }
-}
-
-impl SendStream for QuicSend {
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
-        if self.finished {
-            return Err(TransportError::StreamFinished);
-        }
-        Ok(self.stream.write_all(bytes).await?)
-    }
-
-    fn finish(&mut self) {
-        self.finished = true;
-        // An error means that it was already finished.
-        let _ = self.stream.finish();
-    }
-
-    async fn delivered(&mut self) -> Result<(), TransportError> {
-        self.finish();
-        match self.stream.stopped().await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(TransportError::StreamAbandoned),
-            Err(quinn::StoppedError::ConnectionLost(error)) => Err(error.into()),
-            Err(quinn::StoppedError::ZeroRttRejected) => unreachable!("0-RTT is never used"),
-        }
-    }
-}
-
-impl Drop for QuicSend {
-    fn drop(&mut self) {
-        if !self.finished {
-            // quinn would finish the stream: the reader would take a part for the whole.
-            let _ = self.stream.reset(CODE);
-        }
-    }
-}
-
-/// The reading half of a QUIC stream.
-pub struct QuicRecv {
-    stream: quinn::RecvStream,
-    /// How it ended, because quinn reports that only once.
-    ended: Option<Result<(), TransportError>>,
-}
-
-impl QuicRecv {
-    const fn new(stream: quinn::RecvStream) -> Self {
-        Self { stream, ended: None }
-    }
-}
-
-impl RecvStream for QuicRecv {
-    async fn read(&mut self, max: usize) -> Result<Option<Bytes>, TransportError> {
-        if let Some(ended) = &self.ended {
-            return ended.clone().map(|()| None);
-        }
-        match self.stream.read_chunk(max, true).await {
-            Ok(Some(chunk)) => Ok(Some(chunk.bytes)),
-            Ok(None) => {
-                self.ended = Some(Ok(()));
-                Ok(None)
-            }
-            Err(error) => {
-                let error = TransportError::from(error);
-                self.ended = Some(Err(error.clone()));
-                Err(error)
-            }
-        }
-    }
-}
-
-impl From<ConnectionError> for TransportError {
-    fn from(error: ConnectionError) -> Self {
-        match error {
-            ConnectionError::LocallyClosed => Self::Closed,
-            ConnectionError::ApplicationClosed(close) => {
-                let reason = String::from_utf8_lossy(&close.reason);
-                Self::ClosedByPeer { reason: clipped(&reason).to_owned() }
-            }
-            lost => Self::Lost { reason: lost.to_string() },
-        }
-    }
-}
-
-impl From<quinn::WriteError> for TransportError {
-    fn from(error: quinn::WriteError) -> Self {
-        match error {
-            // Closed without being finished: it was stopped before.
-            quinn::WriteError::Stopped(_) | quinn::WriteError::ClosedStream => {
-                Self::StreamAbandoned
-            }
-            quinn::WriteError::ConnectionLost(error) => error.into(),
-            quinn::WriteError::ZeroRttRejected => unreachable!("0-RTT is never used"),
-        }
-    }
-}
-
-impl From<quinn::ReadError> for TransportError {
-    fn from(error: quinn::ReadError) -> Self {
-        match error {
-            quinn::ReadError::Reset(_) => Self::StreamAbandoned,
-            quinn::ReadError::ConnectionLost(error) => error.into(),
-            quinn::ReadError::ClosedStream => unreachable!("not read from after its end"),
-            quinn::ReadError::IllegalOrderedRead => unreachable!("all reads are ordered"),
-            quinn::ReadError::ZeroRttRejected => unreachable!("0-RTT is never used"),
-        }
-    }
-}
-
-/// A UDP socket that signals when its last user is gone, so that its port can be bound again at
-/// once: quinn drops sockets in background tasks.
-struct Socket {
-    socket: Arc<dyn AsyncUdpSocket>,
-    _in_use: oneshot::Sender<Infallible>,
-}
-
-impl fmt::Debug for Socket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.socket.fmt(f)
-    }
-}
-
-impl AsyncUdpSocket for Socket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn quinn::UdpPoller>> {
-        self.socket.clone().create_io_poller()
-    }
-
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.socket.try_send(transmit)
-    }
-
-    fn poll_recv(
-        &self,
-        context: &mut Context<'_>,
-        buffers: &mut [io::IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        self.socket.poll_recv(context, buffers, meta)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    fn max_transmit_segments(&self) -> usize {
-        self.socket.max_transmit_segments()
-    }
-
-    fn max_receive_segments(&self) -> usize {
-        self.socket.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.socket.may_fragment()
     }
 }

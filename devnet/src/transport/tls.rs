@@ -57,34 +57,24 @@ pub enum IdentityError {
     /// This side's certificate or TLS configuration cannot be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),
-    /// The connection has no peer certificate.
     #[error("the peer has no certificate")]
     NoCertificate,
-    /// More than the one certificate was sent.
     #[error("a chain of {0} certificates, expected a self-signed one")]
     Chain(usize),
-    /// Not an X.509 certificate.
     #[error("not an X.509 certificate: {0}")]
     Malformed(String),
-    /// The certificate is not signed with its own key.
     #[error("the certificate is not signed with its own key: {0}")]
     SelfSignature(String),
-    /// The extension with the binding is missing.
     #[error("the certificate has no extension {}", oid())]
     Missing,
-    /// The extension occurs more than once.
     #[error("the certificate has the extension {} more than once", oid())]
     Duplicate,
-    /// The extension is marked critical.
     #[error("the extension {} is marked critical", oid())]
     Critical,
-    /// The extension's value is not a well-formed record.
     #[error("the certificate's binding to a key: {0}")]
     Binding(#[from] codec::DecodeError),
-    /// The binding's signature was not made by its key over this certificate's key.
     #[error("{pubkey} did not sign the certificate's key")]
     Signature { pubkey: Box<PublicKey> },
-    /// A valid identity, but not the expected one.
     #[error("the peer is {got}, expected {expected}")]
     Unexpected { expected: Box<PublicKey>, got: Box<PublicKey> },
 }
@@ -93,7 +83,6 @@ fn oid() -> String {
     BINDING_OID.map(|arc| arc.to_string()).join(".")
 }
 
-/// The extension's value.
 struct Binding {
     pubkey: PublicKey,
     sig: Signature,
@@ -189,23 +178,19 @@ impl Identity {
         Ok(Self { public, der, certified: Arc::new(certified.into()), provider })
     }
 
-    /// The on-chain public key.
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The certificate, in DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The certificate with its key, as rustls presents it.
     #[cfg(test)]
     pub(super) fn certificate(&self) -> Arc<SingleCertAndKey> {
         self.certified.clone()
     }
 
-    /// The configuration of a listener, which accepts any peer with a valid identity.
     pub(super) fn server_config(&self) -> Result<rustls::ServerConfig, IdentityError> {
         let verifier = Arc::new(AnyIdentity { provider: self.provider.clone() });
         let mut config = rustls::ServerConfig::builder_with_provider(self.provider.clone())
@@ -249,7 +234,6 @@ fn cannot_make(error: impl fmt::Display) -> IdentityError {
     IdentityError::Certificate(error.to_string())
 }
 
-/// Checks the certificate chain that a peer sent.
 fn verified_key(
     certificate: &CertificateDer<'_>,
     further: &[CertificateDer<'_>],
@@ -276,8 +260,32 @@ impl fmt::Debug for TlsRefusal {
     }
 }
 
-fn tls12_refusal() -> rustls::Error {
-    PeerIncompatible::Tls13RequiredForQuic.into()
+/// How both sides verify the peer's signature: in TLS 1.3 alone, with the provider's algorithms.
+macro_rules! tls13_signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Err(PeerIncompatible::Tls13RequiredForQuic.into())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls13_signature(message, certificate, signed, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
 }
 
 /// The server's check: any valid identity passes.
@@ -304,28 +312,7 @@ impl ClientCertVerifier for AnyIdentity {
         verified_key(certificate, further).map(|_| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(tls12_refusal())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    tls13_signatures!();
 }
 
 /// The client's check: only the dialled identity passes.
@@ -337,7 +324,6 @@ pub(super) struct OneIdentity {
 }
 
 impl OneIdentity {
-    /// The valid but unexpected identity, if that ended the handshake.
     pub(super) fn refused(&self) -> Option<&PublicKey> {
         self.refused.get()
     }
@@ -361,26 +347,5 @@ impl ServerCertVerifier for OneIdentity {
         Err(refusal(IdentityError::Unexpected { expected, got: Box::new(got) }))
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(tls12_refusal())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    tls13_signatures!();
 }

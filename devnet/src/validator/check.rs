@@ -106,7 +106,6 @@ impl Check<'_> {
         Some(block)
     }
 
-    /// Executes a block and compares the results with the stored ones.
     fn executed(&mut self, before: &State, block: &Block) -> Option<State> {
         let height = block.header.height;
         let execution = match execute(before, block) {
@@ -140,7 +139,6 @@ impl Check<'_> {
         Some(execution.state)
     }
 
-    /// Checks a block's certificates against the committees that voted.
     fn certificates(&mut self, state: &State, block: &Block) {
         for proof in &block.certificates {
             let validators = state.validators_in(proof.round.epoch);

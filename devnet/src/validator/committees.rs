@@ -48,13 +48,16 @@ const ASK_AGAIN: u64 = 2;
 /// An action for the caller to carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitteeAction {
-    /// Ask a runner for its result.
-    AskReveal { runner: Address, job_id: Hash },
+    AskReveal {
+        runner: Address,
+        job_id: Hash,
+    },
     /// Ask the aggregator to sign what [`Committees::reveals`] has.
-    AskAggregate { aggregator: Address, job_id: Hash },
-    /// Send a result to the other validators.
+    AskAggregate {
+        aggregator: Address,
+        job_id: Hash,
+    },
     Pass(Arc<Revealed>),
-    /// Submit a transaction payload to the chain.
     Submit(RevealResults),
 }
 
@@ -78,7 +81,6 @@ pub struct Committees {
     early_bytes: usize,
 }
 
-/// The knowledge of one committee.
 #[derive(Debug)]
 struct Collected {
     /// The block that closed its commitments, which distinguishes a job's attempts.
@@ -101,12 +103,11 @@ struct HeldResult {
 }
 
 impl Committees {
-    /// An empty collection. `public` is the validator's runner-facing key.
+    /// `public` is the validator's runner-facing key.
     pub const fn new(public: PublicKey) -> Self {
         Self { public, jobs: BTreeMap::new(), bytes: 0, early: Vec::new(), early_bytes: 0 }
     }
 
-    /// Takes a new state of the chain.
     pub fn advance(&mut self, state: &State) -> Vec<CommitteeAction> {
         let mut actions = Vec::new();
         self.forget(state);
@@ -135,7 +136,6 @@ impl Committees {
         actions
     }
 
-    /// Takes a revealed result.
     pub fn revealed(
         &mut self,
         state: &State,
@@ -178,7 +178,6 @@ impl Committees {
         Reveals::new(all.iter().map(|found| reveal(found)).collect::<Option<_>>()?).ok()
     }
 
-    /// Takes the aggregator's signature of the results with this digest.
     pub fn aggregated(
         &mut self,
         state: &State,
@@ -255,7 +254,6 @@ impl Committees {
         }
     }
 
-    /// Forgets committees that no longer reveal.
     fn forget(&mut self, state: &State) {
         self.jobs.retain(|job_id, collected| {
             awaited(state, job_id).is_some_and(|(_, closed)| closed == collected.closed)
@@ -266,7 +264,6 @@ impl Committees {
 }
 
 impl Collected {
-    /// Asks the aggregator if it is time, or time again.
     fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<CommitteeAction> {
         let JobStatus::Committed(CommitteeRound { commitments, closing: Some(closing), .. }) =
             &job.status

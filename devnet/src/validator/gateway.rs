@@ -24,20 +24,20 @@
 //! A runner that too few of its validators reach answers an assignment only once it is proved:
 //! [`Gateway::prove`].
 
+mod dispatch;
 mod link;
 
 pub use super::submission::Submission;
+pub use dispatch::assigned;
 
-use self::link::RunnerLink;
+use self::{dispatch::Dispatched, link::RunnerLink};
 use super::{
-    job_progress::{MemberProgress, progress_of, reason_of_cancellation},
     journal::Journal,
     limiter::{BucketLimits, HelloLimiter},
     offchain_jobs::{ErrandError, ErrandReport, OffchainJobs},
     place::Place,
 };
 use crate::{
-    chain::anchor::Anchor,
     consensus::presence::RunnerView,
     transport::{
         Connection, Listen,
@@ -48,10 +48,9 @@ use crate::{
 use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{DrawRecord, State, Subject},
-    job::spec::Job,
+    chain::{DrawRecord, State},
     presence::{Bitmap, Connectivity, LocalView, Unmet, view::Label},
-    primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey},
     registry::Order,
     session::{
         End,
@@ -99,13 +98,11 @@ pub struct Connected {
     pub runner: Address,
     /// The validator's head when the handshake completed.
     pub since: Height,
-    /// The load that the runner reported last.
     pub load: Option<BackpressureSignal>,
     /// Why the chain does not let it be connected, if so. It is not present then.
     pub refused: Option<GoodbyeReason>,
     /// Another reason why it does not count as present now.
     pub unmet: Option<Unmet>,
-    /// The abilities it has suspended.
     pub withdrawn: Vec<Label>,
     /// The validator's head at its last valid ping.
     pub last_ping: Option<Height>,
@@ -121,9 +118,7 @@ struct GatewayInner {
     key: SecretKey,
     public: PublicKey,
     handed_in: mpsc::Sender<Submission>,
-    /// The number of connected runners.
     count: watch::Sender<usize>,
-    /// Connections whose handshake is not complete.
     half_open: HalfOpen,
     shared: Mutex<GatewayShared>,
 }
@@ -142,7 +137,6 @@ struct GatewayShared {
     closing: bool,
 }
 
-/// An established connection.
 struct GatewayLink {
     /// Distinguishes it from the runner's earlier connections.
     serial: u64,
@@ -157,21 +151,10 @@ struct GatewayLink {
     ended: BTreeMap<Hash, Height>,
 }
 
-/// The dispatch of one attempt: another attempt of the job may go to the same runner.
-#[derive(Debug, Clone, Copy)]
-struct Dispatched {
-    assigned_at: Height,
-    deadline: Height,
-    /// Whether the runner has neither answered nor been sent a proof.
-    waits: bool,
-}
-
 enum GatewayCommand {
-    /// The head, and the connectivity parameters there.
     Head(Height, Connectivity),
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
-    /// The job, and the proof of its end.
     ProveEnd(Hash, Body),
     Errand(Box<Errand>),
     /// The job, the deadline of its ended attempt, and the reason.
@@ -278,113 +261,6 @@ impl Gateway {
         link.ended(end);
     }
 
-    /// Takes a new executed state: dispatches newly assigned jobs, and cancels jobs that are no
-    /// longer assigned. The caller must call [`tell`](Self::tell) afterwards.
-    pub fn advance(&self, state: State) {
-        let mut shared = self.0.shared.lock();
-        if state.height() <= shared.state.height() {
-            return;
-        }
-        shared.state = state;
-        let GatewayShared { state, links, progress, journal, .. } = &mut *shared;
-        progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
-        let epochs = state.subset_epochs_at(state.height());
-        for link in links.values_mut() {
-            if let Err(reason) = link.place.check(state, &epochs) {
-                link.command(GatewayCommand::Close(reason));
-            }
-        }
-        let mut wanted: BTreeMap<Address, BTreeMap<Hash, Height>> = BTreeMap::new();
-        for (job_id, job, runner) in assigned(state) {
-            if links.contains_key(&runner)
-                && let Some(assignment) = job.status.assignment()
-                && progress_of(job, &runner) != MemberProgress::Late
-            {
-                wanted.entry(runner).or_default().insert(*job_id, assignment.height);
-            }
-        }
-        let none = BTreeMap::new();
-        for (runner, link) in &mut *links {
-            let wanted = wanted.get(runner).unwrap_or(&none);
-            let is_over = |(job_id, dispatched): &(&Hash, &Dispatched)| {
-                wanted.get(job_id) != Some(&dispatched.assigned_at)
-            };
-            let over = link.dispatched.iter().filter(is_over);
-            let over: Vec<_> = over.map(|(job_id, of)| (*job_id, of.deadline)).collect();
-            for (job_id, deadline) in over {
-                let reason = reason_of_cancellation(state.job(&job_id), runner);
-                if link.command(GatewayCommand::Cancel(job_id, deadline, reason)) {
-                    link.dispatched.remove(&job_id);
-                    link.cancelled(job_id, reason, state.height());
-                }
-            }
-        }
-        if !state.phase().pushes() {
-            return;
-        }
-        for (job_id, job, runner) in assigned(state) {
-            let Some(link) = links.get_mut(&runner) else { continue };
-            if link.dispatched.contains_key(job_id)
-                || progress_of(job, &runner) != MemberProgress::AtWork
-            {
-                continue;
-            }
-            if let Some(assignment) = assignment_of(job_id, job) {
-                let dispatched = Dispatched::of(&assignment);
-                if link.command(GatewayCommand::Assign(Box::new(assignment))) {
-                    journal.dispatched(*job_id, runner, dispatched.assigned_at);
-                    link.dispatched.insert(*job_id, dispatched);
-                }
-            }
-        }
-    }
-
-    /// The earliest block with an unproved event: an assignment without an answer, or the end of a
-    /// job. `None` if there is no such block.
-    pub fn waiting_since(&self) -> Option<Height> {
-        let shared = self.0.shared.lock();
-        let dispatched = shared.links.values().flat_map(|link| link.dispatched.values());
-        let waiting = dispatched.filter(|one| one.waits).map(|one| one.assigned_at);
-        let ended = shared.links.values().flat_map(|link| link.ended.values().copied());
-        waiting.chain(ended).min()
-    }
-
-    /// Sends proofs from `anchor`: of assignments to the runners that have not answered them, and
-    /// of the ends of cancelled jobs.
-    pub fn prove(&self, anchor: &Anchor) {
-        let height = anchor.state().height();
-        let mut shared = self.0.shared.lock();
-        let mut proofs: BTreeMap<Hash, Option<Body>> = BTreeMap::new();
-        for (runner, link) in &mut shared.links {
-            let GatewayLink { commands, dispatched, ended, .. } = link;
-            let provable =
-                |(_, one): &(&Hash, &mut Dispatched)| one.waits && one.assigned_at <= height;
-            let mut proof_of = |job_id: &Hash| {
-                let proof = proofs
-                    .entry(*job_id)
-                    .or_insert_with(|| Body::new(anchor.prove(Subject::Job(*job_id))?).ok());
-                proof.clone()
-            };
-            for (job_id, one) in dispatched.iter_mut().filter(provable) {
-                if let Some(proof) = proof_of(job_id)
-                    && commands.try_send(GatewayCommand::Prove(*job_id, proof)).is_ok()
-                {
-                    one.waits = false;
-                }
-            }
-            // A job that was assigned to the runner again has not ended.
-            ended.retain(|job_id, since| {
-                let job = anchor.state().job(job_id);
-                *since > height
-                    || job.is_some_and(|job| !job.status.at_work().contains(runner))
-                        && proof_of(job_id).is_some_and(|proof| {
-                            commands.try_send(GatewayCommand::ProveEnd(*job_id, proof)).is_err()
-                        })
-            });
-        }
-    }
-
-    /// The height of its current state.
     pub fn height(&self) -> Height {
         self.0.shared.lock().state.height()
     }
@@ -413,7 +289,7 @@ impl Gateway {
         self.0.shared.lock().errands.lost_all();
     }
 
-    /// Makes the runner of an errand stop. The report is [`ErrandError::CalledBack`].
+    /// The report is [`ErrandError::CalledBack`].
     pub fn call_back(&self, id: &Hash) {
         let mut shared = self.0.shared.lock();
         if let Some((runner, deadline)) = shared.errands.of(id) {
@@ -484,7 +360,6 @@ impl Gateway {
         })
     }
 
-    /// The connected runners, by address.
     pub fn connected(&self) -> Vec<Connected> {
         let mut shared = self.0.shared.lock();
         let GatewayShared { state, view, links, .. } = &mut *shared;
@@ -513,7 +388,6 @@ impl Gateway {
         said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
     }
 
-    /// Records the draws of the executed block at `height`.
     pub fn drew(&self, height: Height, draws: &[DrawRecord]) {
         let mut shared = self.0.shared.lock();
         for draw in draws {
@@ -521,12 +395,10 @@ impl Gateway {
         }
     }
 
-    /// A copy of its journal since it started.
     pub fn journal(&self) -> Journal {
         self.0.shared.lock().journal.clone()
     }
 
-    /// Number of connections whose handshake is not complete.
     pub fn half_open(&self) -> usize {
         self.0.half_open.count()
     }
@@ -537,7 +409,6 @@ impl Gateway {
         self.0.handed_in.clone()
     }
 
-    /// The number of connected runners, as it changes.
     pub fn count(&self) -> watch::Receiver<usize> {
         self.0.count.subscribe()
     }
@@ -565,45 +436,6 @@ impl Gateway {
 impl RunnerView for Gateway {
     fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap {
         self.presence_at(height, state, order.as_slice())
-    }
-}
-
-/// All assignments to a runner for which the chain awaits something: of open jobs, and of verified
-/// jobs whose result the runner has committed to but not revealed.
-pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
-    let open = state.open_jobs().flat_map(|(job_id, job)| {
-        job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
-    });
-    let withheld = state.withheld().filter_map(|(job_id, withheld)| {
-        let job = state.job(job_id)?;
-        Some(withheld.commitments.iter().map(move |commitment| (job_id, job, commitment.runner)))
-    });
-    open.chain(withheld.flatten())
-}
-
-/// Whether a job is open and assigned to a runner.
-fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
-    state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
-}
-
-/// A job's assignment, to be signed by the session. `None` for a job whose specification is too
-/// large for a frame, which no block can carry.
-fn assignment_of(job_id: &Hash, job: &Job) -> Option<JobAssignment> {
-    Some(JobAssignment {
-        job_id: *job_id,
-        submitter: job.submitter,
-        nonce: job.nonce,
-        job_spec: Body::new(to_vec(&*job.spec)).ok()?,
-        block_height: job.status.assignment()?.height,
-        deadline_block: job.deadline(),
-        validator_signed: Signature([0; 65]),
-    })
-}
-
-impl Dispatched {
-    const fn of(assignment: &JobAssignment) -> Self {
-        let JobAssignment { block_height, deadline_block, .. } = *assignment;
-        Self { assigned_at: block_height, deadline: deadline_block, waits: true }
     }
 }
 

@@ -16,7 +16,6 @@ use std::{
 
 /// The maximum number of dispatches in the journal.
 pub const MAX_DISPATCHES: usize = 4_096;
-/// The maximum number of runners with a last connection in the journal.
 const MAX_RUNNERS: usize = 4_096;
 
 /// Upper bounds of the buckets of [`Journal::answers`], in milliseconds.
@@ -28,11 +27,9 @@ const BUCKETS: [f64; 12] =
 pub struct JobDispatch {
     pub job_id: Hash,
     pub runner: Address,
-    /// The block that assigned the job.
     pub assigned_at: Height,
     /// The outcome; `None` while the runner has not answered.
     pub outcome: Option<DispatchAnswer>,
-    /// Time from the dispatch to the runner's answer.
     pub answered_after: Option<Duration>,
     /// Time from the dispatch to the runner's first progress report.
     pub started_after: Option<Duration>,
@@ -44,13 +41,10 @@ pub struct JobDispatch {
 /// A runner's answer to a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DispatchAnswer {
-    /// It accepted the job.
     Accepted,
-    /// It accepted the job and delivered an outcome.
     Done,
     /// It already has the job from another validator.
     Duplicate,
-    /// It rejected the job.
     Rejected(RejectReason),
     /// It sent a frame that is not an answer.
     NoAck,
@@ -91,11 +85,8 @@ pub enum Mru {
     Hit,
     /// Its runner was favoured, but another was drawn first.
     Miss,
-    /// Its runner was not a candidate.
     NotCandidate,
-    /// The record had expired.
     Expired,
-    /// There was no record.
     None,
 }
 
@@ -135,13 +126,10 @@ impl Mru {
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Parting {
-    /// The validator said goodbye.
     Sent(&'static str),
-    /// The runner said goodbye.
     Received(&'static str),
     /// The connection broke without a goodbye.
     Broken,
-    /// The handshake was not complete in time.
     HandshakeTimeout,
 }
 
@@ -180,15 +168,13 @@ pub struct Parted {
 #[derive(Debug, Clone)]
 pub struct Journal {
     dispatches: VecDeque<JobDispatch>,
-    /// Number of ended dispatches by answer.
     pub outcomes: BTreeMap<DispatchAnswer, u64>,
     /// Number of ended connections by kind of end, including those without a complete handshake.
     pub ends: BTreeMap<Parting, u64>,
     /// Number of draws that found a committee, by effect of the MRU record.
     pub draws: BTreeMap<Mru, u64>,
-    /// Number of completed handshakes.
     pub connected: u64,
-    /// Number of those from a runner that had been connected before.
+    /// Number of completed handshakes of runners that had been connected before.
     pub reconnected: u64,
     /// Time that runners took to answer dispatches, in milliseconds. Clones share it.
     pub answers: Histogram,
@@ -215,7 +201,6 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Records the dispatch of a job.
     pub fn dispatched(&mut self, job_id: Hash, runner: Address, assigned_at: Height) {
         if self.dispatches.len() >= MAX_DISPATCHES {
             self.dispatches.pop_front();
@@ -237,7 +222,6 @@ impl Journal {
         self.dispatches.iter_mut().rev().find(of)
     }
 
-    /// Records a progress report.
     pub fn progressed(&mut self, job_id: &Hash, runner: &Address) {
         let Some(dispatch) = self.newest(job_id, runner) else { return };
         if dispatch.started_after.is_none() {
@@ -264,14 +248,12 @@ impl Journal {
         }
     }
 
-    /// Records a draw of the block at `height`.
     pub fn drew(&mut self, height: Height, draw: &DrawRecord) {
         if let Some(mru) = Mru::of(height, draw) {
             *self.draws.entry(mru).or_default() += 1;
         }
     }
 
-    /// Records a completed handshake.
     pub fn connected(&mut self, runner: Address) {
         self.connected += 1;
         if self.runners.contains_key(&runner) {
@@ -297,7 +279,6 @@ impl Journal {
         self.dispatches.iter().filter(|one| one.job_id == *job_id).cloned().collect()
     }
 
-    /// How the runner's last ended connection ended.
     pub fn last_of(&self, runner: &Address) -> Option<Parted> {
         *self.runners.get(runner)?
     }

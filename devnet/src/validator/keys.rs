@@ -26,7 +26,6 @@ impl From<SecretKey> for ValidatorKeys {
 }
 
 impl ValidatorKeys {
-    /// The public keys of both.
     pub fn public(&self) -> GenesisValidator {
         let key = self.consensus.public_key();
         let consensus_key = key.as_ref().try_into().expect("an ed25519 public key has 32 bytes");

@@ -52,7 +52,6 @@ struct Bucket {
 }
 
 impl HelloLimiter {
-    /// A limiter that has seen no attempts.
     pub const fn new(limits: BucketLimits) -> Self {
         Self { limits, buckets: BTreeMap::new() }
     }

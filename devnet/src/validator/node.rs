@@ -12,9 +12,10 @@ use crate::{
         reveals::{self, Exchange},
     },
     consensus::{
+        EngineError,
         application::TakesPart,
         channels::quota,
-        engine::{self, EngineError},
+        engine,
         held::{Counters, Held},
         network::Network,
         presence::RunnerView,
@@ -38,17 +39,14 @@ use tracing::Instrument as _;
 pub struct ValidatorConfig<E> {
     /// Its name: the prefix of its storage partitions (letters, digits, `-`, `_`).
     pub name: String,
-    /// Its ed25519 key.
     pub key: PrivateKey,
     pub genesis: Arc<Genesis>,
     pub timing: Timing,
     /// Suspends the block time; validators in one process may share it.
     pub fast_forward: FastForward,
-    /// Its chain, read from its store.
     pub ledger: Ledger,
     /// Transactions by hash; validators in one process may share them.
     pub known: Known,
-    /// Its view of the runners.
     pub view: Arc<dyn RunnerView>,
     /// The service to runners, which runs in the validator's tree of tasks.
     pub gateway: Option<RunnerService<E>>,
@@ -61,10 +59,8 @@ pub type RunnerService<E> = Box<dyn FnOnce(E, Services) -> BoxFuture<'static, ()
 #[derive(Clone)]
 pub struct Services {
     pub name: Arc<str>,
-    /// Its executed chain.
     pub ledger: Ledger,
     pub mempool: Mempool,
-    /// The exchange of committees' results between validators.
     pub reveals: Exchange,
     held: Held,
     takes_part: TakesPart,
@@ -78,12 +74,10 @@ impl Services {
         Ok(hash)
     }
 
-    /// Counters of consensus since the validator started.
     pub fn counters(&self) -> Counters {
         self.held.counters()
     }
 
-    /// Whether the validator has taken part in consensus since it started.
     pub fn takes_part(&self) -> bool {
         self.takes_part.get()
     }
@@ -92,13 +86,10 @@ impl Services {
 /// Why a validator does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The genesis document is invalid.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// Its chain cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The validators of the genesis document are not a valid committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
 }
@@ -110,7 +101,6 @@ pub struct ValidatorHandle {
 }
 
 impl ValidatorHandle {
-    /// The validator's interfaces for others.
     pub const fn services(&self) -> &Services {
         &self.services
     }

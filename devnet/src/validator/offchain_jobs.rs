@@ -17,31 +17,23 @@ pub type ErrandReport = Result<Vec<u8>, ErrandError>;
 /// Why an errand has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErrandError {
-    /// The runner is not connected to this validator.
     #[error("the runner is not connected")]
     NotConnected,
-    /// Its connection ended in the meantime.
     #[error("the runner's connection was lost")]
     Lost,
-    /// Its connection accepts no more work now.
     #[error("the runner's connection accepts no more work now")]
     Busy,
-    /// Too many errands are open.
     #[error("{MAX_ERRANDS} errands are open")]
     TooMany,
-    /// An errand with this id is open.
     #[error("an errand with this id is open")]
     AlreadyOut,
-    /// The runner did not take it.
     #[error("the runner did not take it: {}", told(*.0))]
     Refused(DispatchOutcome),
     /// The runner worked on it and reports that there is no result.
     #[error("{0}")]
     Failed(String),
-    /// The runner missed the deadline.
     #[error("no result in time")]
     Late,
-    /// The sender has called it back.
     #[error("it was called back")]
     CalledBack,
 }
@@ -76,7 +68,7 @@ struct SentErrand {
 }
 
 impl OffchainJobs {
-    /// Opens an errand of a runner. The runner stops after the block `deadline`.
+    /// The runner stops after the block `deadline`.
     pub fn open(
         &mut self,
         id: Hash,
@@ -99,7 +91,7 @@ impl OffchainJobs {
         self.0.get(id).map(|out| (out.runner, out.deadline))
     }
 
-    /// Ends a runner's errand with its report. The receiver may have gone.
+    /// The receiver of the report may have gone.
     pub fn close(&mut self, id: &Hash, runner: &Address, report: ErrandReport) {
         if self.0.get(id).is_some_and(|out| out.runner == *runner)
             && let Some(out) = self.0.remove(id)

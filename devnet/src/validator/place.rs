@@ -20,7 +20,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of `runner` at `validator`.
     pub fn new(runner: PublicKey, validator: PublicKey) -> Self {
         Self { address: runner.address(), runner, validator, member: BTreeMap::new() }
     }

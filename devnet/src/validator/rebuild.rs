@@ -22,9 +22,7 @@ use std::{
 /// A report on a rebuilt store.
 #[derive(Debug)]
 pub struct Rebuilt {
-    /// The damage.
     pub damage: LedgerError,
-    /// The path of the damaged file.
     pub aside: PathBuf,
     /// The last block that was readable.
     pub up_to: Height,
@@ -38,7 +36,6 @@ pub enum RebuildError {
     /// The store cannot be read for a reason other than damage.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The damaged file cannot be set aside.
     #[error("{path}: {error}")]
     Aside { path: PathBuf, error: io::Error },
 }
@@ -173,13 +170,14 @@ pub fn copied(
 
 /// Removes a store that no process has open.
 pub fn remove_store(path: &Path) -> io::Result<()> {
-    for suffix in ["-shm", "-wal", ""] {
-        match fs::remove_file(with_suffix(path, suffix)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+    ["-shm", "-wal", ""].iter().try_for_each(|suffix| remove_file(&with_suffix(path, suffix)))
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -189,12 +187,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn remove(path: &Path) -> Result<(), RebuildError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(RebuildError::Aside { path: path.to_owned(), error })
-        }
-        _ => Ok(()),
-    }
+    remove_file(path).map_err(|error| RebuildError::Aside { path: path.to_owned(), error })
 }
 
 impl From<StorageError> for RebuildError {
@@ -243,7 +236,6 @@ mod tests {
         genesis
     }
 
-    /// Makes a store at a path with this number of blocks.
     fn chain(path: &Path, keep: Keep, blocks: u64) {
         changed_chain(path, keep, blocks, |_| ());
     }

@@ -71,7 +71,6 @@ where
     })
 }
 
-/// The components of a validator's service to runners.
 struct ServiceDesk {
     gateway: Gateway,
     committees: Committees,
@@ -81,7 +80,6 @@ struct ServiceDesk {
 }
 
 impl ServiceDesk {
-    /// Takes a new state of the chain.
     fn advance(&mut self, state: &State) {
         self.gateway.advance(state.clone());
         let actions = self.committees.advance(state);
@@ -99,7 +97,6 @@ impl ServiceDesk {
         }
     }
 
-    /// Takes an executed block.
     fn executed(&mut self, block: &ExecutedBlock) {
         self.gateway.drew(block.block.header.height, &block.execution.draws);
         let reports = self.evidence.advance(&block.execution.state, &block.block);
@@ -128,7 +125,6 @@ impl ServiceDesk {
         self.submitter.take(ChainSubmission::Equivocation(report));
     }
 
-    /// Takes a result or report of a runner.
     fn take(&mut self, submission: Submission) {
         match submission {
             Submission::Result(result) => self.submitter.take(ChainSubmission::Result(result)),
@@ -170,7 +166,6 @@ impl ServiceDesk {
     }
 }
 
-/// Follows the chain until it ends.
 async fn follow(
     clock: &impl Clock,
     tell_after: Duration,

@@ -14,10 +14,8 @@ pub enum Submission {
     /// A committee member's commitment, with its signature.
     Commit {
         commit: CommitResult,
-        /// The deadline block of its attempt.
         deadline_block: Height,
     },
-    /// A runner's report that it cannot do its work.
     Failure(ReportFailure),
     /// A committee member's result, sent on request.
     Reveal {
@@ -25,7 +23,6 @@ pub enum Submission {
         /// The result, not yet compared with the commitment.
         reveal: Reveal,
     },
-    /// An aggregator's signature.
     Aggregated {
         job_id: Hash,
         /// [`reveals_digest`](cowboy_engine::wire::reveals_digest) of the signed results.

@@ -31,13 +31,10 @@ const PATIENCE: u64 = 2;
 pub enum ChainSubmission {
     /// The result of a runner that works alone.
     Result(SubmitResult),
-    /// A committee member's commitment.
     Commit(CommitResult),
     /// Results that a whole committee, or one member, committed to.
     Reveals(RevealResults),
-    /// A runner's report that it cannot do its work.
     Failure(ReportFailure),
-    /// Two conflicting commitments of one runner.
     Equivocation(ReportEquivocation),
 }
 
@@ -68,7 +65,6 @@ impl ChainSubmission {
         }
     }
 
-    /// Whether the chain waits for it.
     fn is_wanted(&self, state: &State) -> bool {
         match self {
             Self::Result(result) => {

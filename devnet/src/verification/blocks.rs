@@ -6,8 +6,8 @@ use super::{
     walk::{VerificationError, Walk},
 };
 use crate::{
-    api::types::{Bytes, HashText},
     client::Client,
+    types::{Bytes, HashText},
 };
 use cowboy_engine::{chain::State, primitives::Height};
 

@@ -55,7 +55,6 @@ fn compare(path: &mut String, said: &Value, follows: &Value, found: &mut Vec<Str
     }
 }
 
-/// A value, shortened to its beginning.
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => return "absent".to_owned(),

@@ -1,6 +1,6 @@
 //! Names of nodes and accounts: those of a topology, and labels that a devnet assigns.
 
-use crate::api::types::AddressText;
+use crate::types::AddressText;
 use cowboy_engine::primitives::Address;
 use std::collections::BTreeMap;
 
@@ -18,12 +18,10 @@ impl Names {
         Self { by_name, by_address }
     }
 
-    /// The address that has a name.
     pub(super) fn address(&self, name: &str) -> Option<Address> {
         self.by_name.get(name).copied()
     }
 
-    /// The name of an address, or the address.
     pub(super) fn name(&self, address: &Address) -> String {
         self.by_address.get(address).cloned().unwrap_or_else(|| address.to_string())
     }

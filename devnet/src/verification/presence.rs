@@ -10,22 +10,20 @@ use super::{
     walk::{VerificationError, Walk},
 };
 use crate::{
-    api::{
-        convert::{count, evidence},
-        types::{
-            AbsentRunner, Bytes, BytesText, ErrorCode, Evidence, Presence, PresenceEvidence, Vote,
-            Votes,
-        },
-    },
+    api::convert::{count, evidence},
     client::{BlockAt, Client, ClientError},
     consensus::{
         certificate::{self, CertificateError},
         scheme::Committee,
     },
+    types::{
+        AbsentRunner, Bytes, BytesText, ErrorCode, Evidence, Presence, PresenceEvidence, Vote,
+        Votes,
+    },
 };
 use cowboy_engine::{
     chain::{Block, Certificate, Derived, State},
-    presence::{Bitmap, ThresholdRule, threshold},
+    presence::{Bitmap, ThresholdRule, canonical},
     primitives::{
         Height,
         codec::{from_slice, to_vec},
@@ -97,15 +95,12 @@ pub async fn check(
     Ok(report)
 }
 
-/// The chain's data on block H and its canonical certificate.
 struct Certified {
     /// Block H, executed.
     block: ReplayedBlock,
-    /// The block that embeds the certificate.
     embedding: Block,
     /// The presence that the certificate made known.
     derived: Derived,
-    /// The state after that block.
     state: State,
 }
 
@@ -158,7 +153,6 @@ async fn certified(
     Ok(Ok(None))
 }
 
-/// The mismatches found so far.
 struct PresenceFindings<'a> {
     names: &'a Names,
     mismatches: Vec<Mismatch>,
@@ -186,15 +180,13 @@ impl PresenceFindings<'_> {
         }
     }
 
-    /// The name of the validator with vote index `index`.
     fn voter(&self, chain: &Certified, index: u32, said: Option<&str>) -> String {
         let committee = chain.state.committee_in(chain.epoch());
         let member = committee.get(index as usize).map(|v| v.pubkey.address());
         member.map_or_else(|| format!("#{index}"), |member| self.names.shown(&member, said))
     }
 
-    /// Checks the node's certificate and the rest of its evidence. Returns whether the certificate
-    /// is valid.
+    /// Returns whether the certificate is valid.
     fn evidence(&mut self, chain: &Certified, said: &Evidence) -> bool {
         let before = self.mismatches.len();
         let served = said.certificate_bytes.as_ref();
@@ -282,7 +274,6 @@ impl PresenceFindings<'_> {
         }
     }
 
-    /// Checks P(H) as the node states it in two places.
     fn presence(&mut self, chain: &Certified, said: &Presence, stored: Option<&PresenceEvidence>) {
         let mut same = self.bits(chain, said.registry_len, &said.bitmap);
         if let Some(stored) = stored.filter(|stored| stored.bitmap != said.bitmap) {
@@ -290,7 +281,7 @@ impl PresenceFindings<'_> {
         }
         let order = chain.derived.order.as_slice();
         let votes = ballots(chain.certificate());
-        let counts = threshold::counts(&votes, chain.bitmap().len());
+        let counts = canonical::counts(&votes, chain.bitmap().len());
         let (rule, votes) = (chain.state.params().threshold_rule, count(votes.len()));
         let (present, absent): (Vec<_>, Vec<_>) =
             (0..).zip(order).zip(counts).partition(|((index, _), _)| chain.bitmap().get(*index));
@@ -299,8 +290,8 @@ impl PresenceFindings<'_> {
             rule: rule.to_string(),
             votes,
             threshold: match rule {
-                ThresholdRule::Committee => Some(threshold::of(validators(chain))),
-                ThresholdRule::Quorum => Some(threshold::of(votes)),
+                ThresholdRule::Committee => Some(canonical::of(validators(chain))),
+                ThresholdRule::Quorum => Some(canonical::of(votes)),
                 ThresholdRule::Subset => None,
             },
             registry_len: chain.bitmap().len(),
@@ -354,7 +345,6 @@ impl PresenceFindings<'_> {
         self.mismatches.len() == before
     }
 
-    /// Checks the node's list of votes.
     fn votes(&mut self, chain: &Certified, said: &Votes) {
         let order = chain.derived.order.as_slice();
         let vote = |(place, vote): (usize, &cowboy_engine::chain::Vote)| {
@@ -370,7 +360,7 @@ impl PresenceFindings<'_> {
         };
         let follows = Votes {
             height: chain.height().get(),
-            quorum: threshold::quorum(validators(chain)),
+            quorum: canonical::quorum(validators(chain)),
             validators: validators(chain),
             votes: chain.certificate().votes.iter().enumerate().map(vote).collect(),
             embedded_in: chain.embedding.header.height.get(),
@@ -389,7 +379,6 @@ fn bytes(bitmap: &Bitmap) -> BytesText {
     Bytes(bitmap.as_bytes().to_vec()).into()
 }
 
-/// The number of validators that vote on block H.
 fn validators(chain: &Certified) -> u32 {
     count(chain.state.validators_in(chain.epoch()).len())
 }

@@ -18,8 +18,8 @@
 
 use super::fault::{Fault, FaultKind};
 use crate::{
-    api::types::RawBlock,
     consensus::{certificate, scheme::Committee},
+    types::RawBlock,
 };
 use cowboy_engine::{
     chain::{
@@ -79,7 +79,6 @@ struct Waiting {
     block: Block,
     hash: Hash,
     size: usize,
-    /// The state root that the node states.
     said_root: Hash,
     /// Its unverified certificates, each with a flag that tells whether the node served it with the
     /// block.
@@ -87,7 +86,6 @@ struct Waiting {
 }
 
 impl Replay {
-    /// Starts before the chain's first block.
     pub fn new(genesis: &Genesis) -> Result<Self, GenesisError> {
         let state = genesis.state()?;
         let roots = VecDeque::from([(Height::GENESIS, state.root())]);
@@ -205,7 +203,6 @@ impl Replay {
         }
     }
 
-    /// Executes the waiting blocks that are final.
     fn execute_final(&mut self) -> Result<Vec<ReplayedBlock>, Fault> {
         let mut steps = Vec::new();
         while let Some(last) = self.newest_final()? {
@@ -266,7 +263,6 @@ impl Replay {
         Ok(())
     }
 
-    /// The committee of an epoch, which must be known.
     fn committee(&mut self, epoch: u64) -> Result<Arc<Committee>, FaultKind> {
         if let Some(known) = self.committees.get(&epoch) {
             return Ok(known.clone());

@@ -1,6 +1,6 @@
 //! The results of verifications as documents.
 
-use crate::api::types::{AddressText, BytesText, ChainIdText, HashText};
+use crate::types::{AddressText, BytesText, ChainIdText, HashText};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! The trusted starting point of a verification.
 
 use super::{names::Names, report::TrustedGenesis};
-use crate::{api::types::ChainId, topology::Plan};
+use crate::{topology::Plan, types::ChainId};
 use cowboy_engine::{
     chain::{Genesis, GenesisError},
     primitives::Address,
@@ -27,7 +27,6 @@ impl Root {
         Self::new(genesis, names, source)
     }
 
-    /// A genesis document, the names of its nodes and accounts, and its source.
     pub fn new(
         genesis: Genesis,
         names: BTreeMap<String, Address>,

@@ -9,14 +9,12 @@ use super::{
     walk::{VerificationError, Walk},
 };
 use crate::{
-    api::{
-        convert::{
-            self, count,
-            draw::{Ballots, Scene},
-        },
-        types::{Candidate, Draw, Explanation, ExplanationQuery, HashText, Job, Text, UnderRule},
+    api::convert::{
+        self, count,
+        draw::{Ballots, Scene},
     },
     client::{Client, ClientError},
+    types::{Candidate, Draw, Explanation, ExplanationQuery, HashText, Job, Text, UnderRule},
 };
 use cowboy_engine::{
     chain::{DrawRecord, State, transition::candidates_root},
@@ -121,15 +119,13 @@ async fn explanation(
     Ok((said.height == height).then_some(said))
 }
 
-/// A draw as the chain makes it.
 struct Drawn {
     record: DrawRecord,
     attempt: u32,
     root: Hash,
-    /// The assignment in the state after the block that drew.
     assignment: Option<Assignment>,
     wanted: u32,
-    /// The runners that passed the filters and left the registry in the same block.
+    /// The runners that passed the filters and left the registry in the block that drew.
     gone: BTreeSet<Address>,
     state: State,
     /// The votes behind the P(h) that the draw used.
@@ -211,7 +207,6 @@ fn of(
     }
 }
 
-/// Descriptions of the mismatches found so far.
 struct SelectionFindings<'a> {
     names: &'a Names,
     mismatches: Vec<String>,
@@ -232,7 +227,6 @@ impl SelectionFindings<'_> {
         runners.iter().map(|runner| self.names.name(runner)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Compares all that the node states about a draw with the draw.
     fn said(&mut self, drawn: &Drawn, said: &Explanation, job: &Job) {
         let Drawn { record, attempt, root, assignment, wanted, .. } = drawn;
         let height = said.height;
@@ -266,7 +260,6 @@ impl SelectionFindings<'_> {
         self.committee(committee, job);
     }
 
-    /// Checks the inputs of the draw, and its outcome under alternative rules.
     fn read(&mut self, scene: &Scene<'_>, said: &Explanation) {
         let told = said.mru_record.as_ref().map(|read| read.runner.as_str());
         let listed = |place: usize, present: bool| {
@@ -295,7 +288,6 @@ impl SelectionFindings<'_> {
         }
     }
 
-    /// Checks the result of the filters for each runner.
     fn candidates(&mut self, scene: &Scene<'_>, said: &Explanation) {
         let (record, gone) = (scene.draw, scene.gone);
         let mut told: BTreeMap<Address, &Candidate> = BTreeMap::new();
@@ -334,7 +326,6 @@ impl SelectionFindings<'_> {
         });
     }
 
-    /// The correct entry for a candidate.
     fn judged(&self, verdict: &Verdict, scene: &Scene<'_>, said: Option<&Candidate>) -> Candidate {
         let told = said.map(|said| said.runner.as_str());
         let name = self.names.shown(&verdict.runner, told);
@@ -382,8 +373,7 @@ impl SelectionFindings<'_> {
         });
     }
 
-    /// Repeats a draw from the candidates that the node recorded. Returns their root and the
-    /// committee.
+    /// Returns the candidates' root and the committee.
     fn recorded(
         &mut self,
         said: &Explanation,
@@ -432,12 +422,10 @@ impl SelectionFindings<'_> {
     }
 }
 
-/// A runner's locked stake in the node's answer.
 fn stake(candidate: &Candidate) -> Wei {
     candidate.stake.map_or(Wei::ZERO, |stake| *stake)
 }
 
-/// Describes the result of the filters for a runner.
 fn fate(candidate: &Candidate) -> String {
     let stake = stake(candidate);
     match (&candidate.filter, candidate.weight) {

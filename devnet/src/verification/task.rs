@@ -10,10 +10,10 @@ use super::{
     walk::{VerificationError, Walk},
 };
 use crate::{
-    api::types::{Bytes, HashText, TaskDetail, Text},
     client::Client,
     speculation::pipeline::task_id,
     topology::AGENT,
+    types::{Bytes, HashText, TaskDetail, Text},
 };
 use cowboy_engine::{
     chain::{
@@ -24,7 +24,6 @@ use cowboy_engine::{
     proof::{Element, PROOF_BYTES, Proof, Statement},
 };
 
-/// An address that no agent has.
 const NO_AGENT: Address = Address([0; 20]);
 /// The name of transactions that carry proofs.
 const COMPLETES: &str = "complete_task_private";
@@ -116,7 +115,6 @@ async fn at(
     }
 }
 
-/// The checks so far.
 struct Checks(Vec<TaskVerdict>);
 
 impl Checks {
@@ -132,7 +130,6 @@ impl Checks {
         self.add(check, false, detail);
     }
 
-    /// Checks a public input against its expected value.
     fn input(&mut self, check: &str, what: &str, got: Element, expected: Element) {
         match got == expected {
             true => self.holds(check, format!("{what}: {got}")),
@@ -145,7 +142,6 @@ impl Checks {
 struct CompletionClaim<'a> {
     /// The task's id, computed from the pipeline's number and both names.
     id: Hash,
-    /// The agent of the topology.
     agent: Option<Address>,
     said: &'a TaskDetail,
     /// The states before and after its block.
@@ -202,7 +198,6 @@ impl CompletionClaim<'_> {
         checks.add("outcome", completed, what);
     }
 
-    /// The task after the block, if the block completed it.
     fn completed(&self) -> Option<&Task> {
         let task = self.after.task(&self.id)?;
         let here = task.completed_at.map(Height::get) == Some(self.height);
@@ -224,7 +219,6 @@ impl CompletionClaim<'_> {
         }
     }
 
-    /// Checks that a proof makes the statement that the chain expects.
     fn statement(&self, carried: &Statement, checks: &mut Checks, report: &mut TaskCheck) {
         let (state, task) = match self.completed() {
             Some(task) => (&self.after, Some(task)),

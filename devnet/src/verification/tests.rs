@@ -2,8 +2,8 @@
 
 use super::{Fault, FaultKind, Replay, ReplayedBlock};
 use crate::{
-    api::types::{Bytes, RawBlock},
     sample,
+    types::{Bytes, RawBlock},
 };
 use commonware_cryptography::Signer as _;
 use cowboy_engine::{

@@ -6,8 +6,8 @@ use super::{
     root::Root,
 };
 use crate::{
-    api::types::{ErrorCode, ErrorDetail, EvidenceQuery, RawBlock},
     client::{Client, ClientError, EventStream},
+    types::{ErrorCode, ErrorDetail, EvidenceQuery, RawBlock},
 };
 use cowboy_engine::{chain::GenesisError, primitives::Height};
 use std::{collections::VecDeque, time::Duration};
@@ -21,25 +21,18 @@ const WAITS: u32 = 32;
 /// Why a verification failed. A lie of the node is a [`Fault`].
 #[derive(Debug, thiserror::Error)]
 pub enum VerificationError {
-    /// The node does not answer or refuses.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The trusted genesis document is invalid.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
-    /// The node's blocks do not follow from genesis.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The node no longer has the first blocks of the chain.
     #[error("{}", .0.message)]
     Gone(ErrorDetail),
-    /// The newest requested block is not proved final.
     #[error("{0}, within {secs} s", secs = PATIENCE.as_secs())]
     Unproved(Fault),
-    /// The task has no proof to verify.
     #[error("task `{task}` of pipeline {pipeline} is {status}: no block has a proof of it")]
     NotCompleted { task: String, pipeline: u64, status: String },
-    /// The job has no committee to verify.
     #[error("job {job} has no committee: it is {status}")]
     NoCommittee { job: String, status: String },
 }
@@ -58,18 +51,15 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that has not begun.
     pub fn new(client: &'a Client, root: &Root) -> Result<Self, VerificationError> {
         let replay = Replay::new(&root.genesis)?;
         Ok(Self { client, replay, page: VecDeque::new(), blocks: None, empty: 0, waited: 0 })
     }
 
-    /// The replay so far.
     pub const fn replay(&self) -> &Replay {
         &self.replay
     }
 
-    /// The height of the newest final block.
     pub fn height(&self) -> Height {
         self.replay.state().height()
     }
@@ -100,7 +90,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Waits until the next block is final at the node.
     async fn wait(&mut self) -> Result<(), VerificationError> {
         self.empty += 1;
         self.waited = self.waited.saturating_add(1);

@@ -7,14 +7,12 @@ use crate::primitives::{Address, Hash, Height, Wei};
 /// The chain as a call reads it. Every read gives the state before the call; the call's own writes
 /// are kept separately.
 pub trait World {
-    /// A value of the actor's store.
     fn state(&self, key: &str) -> Option<Vec<u8>>;
     /// Length in bytes of a value of the actor's store. A call pays for the bytes before it reads
     /// them, so a world that can tell the length without copying the value should.
     fn state_len(&self, key: &str) -> Option<usize> {
         self.state(key).map(|value| value.len())
     }
-    /// Wei that an account can spend.
     fn balance(&self, account: &Address) -> Wei;
     /// The runner that last served `submitter` with work of this kind, while the record lives.
     fn mru(&self, submitter: &Address, kind: &str) -> Option<Address>;
@@ -41,7 +39,6 @@ pub struct Call<'a> {
     pub this: Address,
     /// Wei sent with the call; already part of the actor's balance.
     pub value: Wei,
-    /// Height of the block.
     pub height: Height,
     /// Timestamp of the block, Unix ms.
     pub timestamp_ms: u64,
@@ -52,22 +49,17 @@ pub struct Call<'a> {
 /// A timer that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimerCall {
-    /// The height at which it is due.
     pub height: Height,
     pub payload: Vec<u8>,
     /// Absent: the default handler.
     pub handler: Option<String>,
     /// Absent: the actor pays.
     pub fee_payer: Option<Address>,
-    /// Maximum cycles of a fire.
     pub gas_limit: Option<u64>,
-    /// Maximum cells of a fire.
     pub cell_limit: Option<u64>,
     /// Height after which it is dropped.
     pub expires_at: Option<Height>,
-    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Option<Wei>,
-    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Option<Wei>,
     /// The gas bidding agent: the actor asked for fees when the timer is due.
     pub gba: Option<Address>,
@@ -102,7 +94,6 @@ pub fn called(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
 pub struct JobRequest {
     /// The kind of work and its parameters, as JSON.
     pub spec: Vec<u8>,
-    /// The handler that receives the result.
     pub callback: Option<String>,
 }
 
@@ -116,28 +107,32 @@ pub enum Effect {
         value: Option<Vec<u8>>,
     },
     /// Pays from the actor's balance.
-    Transfer { to: Address, amount: Wei },
+    Transfer {
+        to: Address,
+        amount: Wei,
+    },
     /// Calls another actor once this call has ended.
     Message {
         to: Address,
         handler: String,
-        /// The handler's second argument.
         payload: Vec<u8>,
         /// Wei sent from the actor's balance.
         value: Wei,
     },
-    /// Emits an event.
     Emit {
         name: String,
         /// JSON.
         data: Vec<u8>,
     },
-    /// Schedules a timer.
-    ScheduleTimer { id: Hash, timer: TimerCall },
-    /// Cancels a timer of the actor.
+    ScheduleTimer {
+        id: Hash,
+        timer: TimerCall,
+    },
     CancelTimer(Hash),
-    /// Moves a timer's expiry.
-    ExtendTimer { id: Hash, expires_at: Height },
+    ExtendTimer {
+        id: Hash,
+        expires_at: Height,
+    },
     /// Submits a job, paid by the actor.
     SubmitJob {
         id: Hash,

@@ -24,75 +24,42 @@ impl fmt::Display for Position {
 pub struct Frame {
     /// The function's name; `<module>` for code outside functions.
     pub function: String,
-    /// The position in the function.
     pub at: Position,
 }
 
 /// The kind of nesting that went too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Nested function calls.
     Calls,
-    /// Nested data.
     Data,
 }
 
 /// The kind of an error. Receipts and scripts rely on [`ErrorKind::name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// The call needs more cycles than were bought.
     #[error("OutOfCycles: the limit is {limit} cycles, the next step needs {short} more")]
-    OutOfCycles {
-        limit: u64,
-        /// Cycles that the next step lacked.
-        short: u64,
-    },
-    /// The call needs more cells than were bought.
+    OutOfCycles { limit: u64, short: u64 },
     #[error("OutOfCells: the limit is {limit} cells, the next write needs {short} more")]
-    OutOfCells {
-        limit: u64,
-        /// Cells that the next write lacked.
-        short: u64,
-    },
-    /// More memory than a call may take.
+    OutOfCells { limit: u64, short: u64 },
     #[error("OutOfMemory: a call's heap is {limit} bytes, the next value needs {short} more")]
-    OutOfMemory {
-        /// Maximum heap of a call, in bytes.
-        limit: u64,
-        /// Bytes that the next value lacked.
-        short: u64,
-    },
-    /// Calls or data nested too deep.
+    OutOfMemory { limit: u64, short: u64 },
     #[error("StackOverflow: {} nest at most {limit} deep", match what {
         Depth::Calls => "calls",
         Depth::Data => "values that are compared, hashed, printed or encoded",
     })]
-    StackOverflow {
-        what: Depth,
-        /// The maximum depth.
-        limit: u64,
-    },
-    /// A value above the size limit of its kind.
+    StackOverflow { what: Depth, limit: u64 },
     #[error("ValueTooLarge: {what} has at most {limit} {}, this one has {got}", match *what {
         "a list, tuple or dict" => "entries",
         _ => "bytes",
     })]
     ValueTooLarge {
-        /// The kind of value.
         what: &'static str,
         /// Maximum size, in entries or bytes.
         limit: u64,
-        /// The size that the value would have.
         got: u64,
     },
-    /// An integer above the length limit.
     #[error("IntegerTooLarge: an integer has at most {limit} bits, this one has {got}")]
-    IntegerTooLarge {
-        /// Maximum length in bits.
-        limit: u64,
-        /// The length that the integer would have, in bits.
-        got: u64,
-    },
+    IntegerTooLarge { limit: u64, got: u64 },
     /// The module does not deploy: it is too large or too deep somewhere.
     #[error("ModuleRefused: {what}: at most {limit}, got {got}")]
     TooMuch {
@@ -130,7 +97,6 @@ impl ErrorKind {
         }
     }
 
-    /// The error at a place of the module.
     pub(super) const fn at(self, at: Position) -> Error {
         Error { kind: self, at: Some(at), stack: Vec::new() }
     }
@@ -156,13 +122,11 @@ impl Error {
         ErrorKind::Refused(message.into()).at(at).into()
     }
 
-    /// The error's name, such as `OutOfCycles`.
     pub fn name(&self) -> &'static str {
         self.kind.name()
     }
 }
 
-/// An ordinary error.
 pub(super) fn failed<T>(message: impl Into<String>) -> Result<T, Fault> {
     Err(ErrorKind::Failed(message.into()).into())
 }

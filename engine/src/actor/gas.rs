@@ -29,7 +29,6 @@ table! {
     /// The price of each kind of work, in cycles unless noted. Changing a number changes receipts,
     /// so it takes a new [`version`](Self::version).
     Schedule {
-        /// The version of this table.
         version = 2,
         /// Per syntax node evaluated.
         node = 10,
@@ -126,30 +125,21 @@ pub enum Cause {
     /// Bytes and elements moved, compared, hashed, searched; arithmetic beyond 64 bits.
     Data,
     Heap,
-    /// The actor's store.
     Storage,
     /// Messages, transfers, timers, jobs, events, logs.
     Effects,
-    /// keccak256.
     Hashing,
 }
 
 /// Resources that a call used: cycles by cause, in the order of [`Cause`], and cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Cycles for reading and compiling.
     pub loading: u64,
-    /// Cycles for nodes, calls and steps.
     pub evaluation: u64,
-    /// Cycles for data moved and compared.
     pub data: u64,
-    /// Cycles for memory.
     pub heap: u64,
-    /// Cycles for the store.
     pub storage: u64,
-    /// Cycles for effects and logs.
     pub effects: u64,
-    /// Cycles for keccak256.
     pub hashing: u64,
     /// Cells: bytes that the chain keeps.
     pub cells: u64,
@@ -167,7 +157,6 @@ impl Usage {
             + self.hashing
     }
 
-    /// Cycles by cause, with the cause's name.
     pub const fn causes(&self) -> [(&'static str, u64); 7] {
         [
             ("loading", self.loading),
@@ -180,7 +169,6 @@ impl Usage {
         ]
     }
 
-    /// The sum of both, field by field.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
@@ -271,7 +259,6 @@ impl Meter {
         self.pay(Cause::Heap, (count as u64).saturating_mul(self.schedule.object))
     }
 
-    /// Pays for searching `bytes`.
     #[inline]
     pub(super) fn search(&mut self, bytes: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.search_bytes))
@@ -302,13 +289,11 @@ impl Meter {
         self.pay(Cause::Data, a.saturating_mul(b).div_ceil(self.schedule.word_products))
     }
 
-    /// Pays for hashing `bytes` with keccak256.
     pub(super) fn keccak(&mut self, bytes: usize) -> Result<(), Fault> {
         let words = bytes as u64 / 32 + 1;
         self.pay(Cause::Hashing, words.saturating_mul(self.schedule.keccak_word))
     }
 
-    /// Takes `bytes` of heap and pays for them.
     #[inline]
     pub(super) fn alloc(&mut self, bytes: u64) -> Result<(), Fault> {
         let before = self.heap;
@@ -329,7 +314,6 @@ impl Meter {
         ErrorKind::OutOfMemory { limit, short }.into()
     }
 
-    /// Pays for bytes that the chain keeps.
     pub(super) fn cells(&mut self, bytes: usize) -> Result<(), Fault> {
         let after = self.cells.saturating_add(bytes as u64);
         if after > self.budget.cells {
@@ -340,19 +324,16 @@ impl Meter {
         Ok(())
     }
 
-    /// Checks that a string of `bytes` bytes is within its limit.
     #[inline]
     pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Fault> {
         Self::fits("a string", bytes as u64, self.limits.string)
     }
 
-    /// Checks that a list, tuple or dict of `entries` entries is within its limit.
     #[inline]
     pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Fault> {
         Self::fits("a list, tuple or dict", entries as u64, self.limits.entries)
     }
 
-    /// Checks that `what` of size `got` is within `limit`.
     #[inline]
     pub(super) fn fits(what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
         if got > limit {
@@ -361,7 +342,6 @@ impl Meter {
         Ok(())
     }
 
-    /// Checks that an integer of `bits` bits is within its limit.
     #[inline]
     pub(super) fn bits_fit(&self, bits: u64) -> Result<(), Fault> {
         let limit = self.limits.bits;
@@ -371,7 +351,6 @@ impl Meter {
         Ok(())
     }
 
-    /// Checks that data nested `depth` deep is within its limit.
     #[inline]
     pub(super) fn depth_fits(&self, depth: u64) -> Result<(), Fault> {
         let limit = self.limits.data_depth;

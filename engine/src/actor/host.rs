@@ -8,7 +8,6 @@ use super::{
 use crate::primitives::{Address, Hash, Height, Shortfall, Wei};
 use std::collections::BTreeMap;
 
-/// The surroundings of a machine.
 pub(super) enum Host<'a> {
     /// A module loads: there is no chain.
     Loading,
@@ -28,7 +27,6 @@ pub(super) struct HostCall<'a> {
     pub(super) asked: Asked,
 }
 
-/// The chain that a call reads.
 pub(super) enum Around<'a> {
     /// The state before the call.
     World(&'a dyn World),
@@ -36,7 +34,6 @@ pub(super) enum Around<'a> {
     Test(Mock<'a>),
 }
 
-/// Effects and logs of a call so far.
 #[derive(Default)]
 pub(super) struct Asked {
     /// Written values, by key; absent: removed.
@@ -103,7 +100,6 @@ impl<'a> HostCall<'a> {
         self.asked.balances.insert(account, balance);
     }
 
-    /// Moves `amount` from one account to another.
     pub(super) fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
         let have = self.balance(&from);
         let Some(rest) = have.checked_sub(amount) else {

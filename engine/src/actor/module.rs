@@ -15,7 +15,6 @@ use std::{fmt, sync::Arc};
 
 /// Arguments of a handler: the context and the payload.
 const HANDLER_PARAMETERS: usize = 2;
-/// Prefix of functions that are tests.
 const TEST_PREFIX: &str = "test_";
 /// Prefix of functions that are private to the module and not handlers.
 const PRIVATE_PREFIX: char = '_';
@@ -25,7 +24,6 @@ const PRIVATE_PREFIX: char = '_';
 pub struct Handler {
     pub name: String,
     pub parameters: Vec<String>,
-    /// Where it is defined.
     pub at: Position,
 }
 
@@ -209,7 +207,6 @@ impl Module {
 }
 
 impl Machine<'_> {
-    /// The module's function of this name.
     fn named_function(&self, name: &str) -> Result<Value, Fault> {
         let Globals::Frozen(globals) = &self.globals else {
             return failed("the module is still loading");
@@ -223,7 +220,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Calls a handler with the context and a payload.
     pub(super) fn handle(&mut self, name: &str, payload: &[u8]) -> Result<Value, Fault> {
         self.meter.step(self.meter.schedule.call)?;
         let handler = self.named_function(name)?;

@@ -10,11 +10,8 @@ use crate::primitives::{Address, Hash, Height, Wei, keccak256};
 
 /// A chain under test. As a [`World`], it is the world of the tested actor.
 pub trait Chain: World {
-    /// Height of the newest block.
     fn height(&self) -> Height;
-    /// Its timestamp, Unix ms.
     fn timestamp_ms(&self) -> u64;
-    /// The maximum budget of a call.
     fn most(&self) -> Budget;
     /// Applies effects that the test asked for outside of calls, as a call of the tested actor.
     fn apply(&mut self, effects: Vec<Effect>, budget: Budget) -> Ran;
@@ -22,11 +19,8 @@ pub trait Chain: World {
     fn call(&mut self, call: TestCall, budget: Budget) -> Ran;
     /// Adds a block without transactions.
     fn advance(&mut self) -> Advanced;
-    /// Adds to the balance of an account.
     fn fund(&mut self, account: Address, amount: Wei) -> Result<(), String>;
-    /// Puts an actor with this source at an address.
     fn deploy(&mut self, at: Address, source: &str, budget: Budget) -> Ran;
-    /// Sets the timer policy by its name.
     fn set_policy(&mut self, name: &str) -> Result<(), String>;
     /// Charges for cycles and cells from now on, at the prices of a new chain.
     fn charge(&mut self);
@@ -40,7 +34,6 @@ pub struct TestCall {
     pub sender: Address,
     pub handler: String,
     pub payload: Vec<u8>,
-    /// Wei sent with the call.
     pub value: Wei,
     /// Wei that timers scheduled by the call may take from the sender.
     pub timer_allowance: Wei,
@@ -55,7 +48,6 @@ pub struct Ran {
     pub result: Result<Vec<u8>, Error>,
     /// Effects of the tested actor, except writes to its store; empty if the call failed.
     pub effects: Vec<Effect>,
-    /// Lines that actors printed and logged.
     pub log: Vec<String>,
 }
 
@@ -66,18 +58,15 @@ pub struct Advanced {
     pub usage: Usage,
     /// Timers that fired or were removed.
     pub fires: Vec<Fired>,
-    /// Errors of job callbacks that failed.
     pub failed_callbacks: Vec<String>,
     /// Effects of the tested actor, except writes to its store.
     pub effects: Vec<Effect>,
-    /// Lines that actors printed and logged.
     pub log: Vec<String>,
 }
 
 /// The answer of a gas bidding agent, in wei per cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestBid {
-    /// The maximum in total.
     pub max_fee_per_cycle: Wei,
     /// The maximum for the proposer.
     pub max_priority_fee_per_cycle: Wei,
@@ -88,18 +77,13 @@ pub struct TestBid {
 /// How a timer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its handler ran.
     Fired,
-    /// Its handler failed.
     Failed,
-    /// Its expiry had passed.
     Expired,
-    /// Its payer could not pay.
     Unpaid,
 }
 
 impl Ending {
-    /// The name that tests read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fired => "fired",
@@ -121,13 +105,10 @@ pub struct Fired {
     pub ending: Ending,
     /// Why it did not fire or its handler failed; otherwise empty.
     pub error: String,
-    /// Cycles paid for.
     pub cycles: u64,
-    /// Cells paid for.
     pub cells: u64,
     /// Wei per cycle that the proposer got.
     pub priority_per_cycle: Wei,
-    /// Wei that the payer paid for the fire.
     pub charged: Wei,
     /// The agent's answer in this block.
     pub bid: Option<TestBid>,
@@ -138,20 +119,15 @@ pub struct Fired {
 pub struct Waiting {
     pub timer_id: Hash,
     pub actor: Address,
-    /// The height at which it is due.
     pub height: Height,
     /// The last height at which it may fire.
     pub expires_at: Height,
     pub payload: Vec<u8>,
     pub handler: String,
     pub fee_payer: Address,
-    /// Maximum cycles of its fire.
     pub gas_limit: u64,
-    /// Maximum cells of its fire.
     pub cell_limit: u64,
-    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Wei,
-    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
     pub gba: Option<Address>,
     /// The agent's last answer.

@@ -56,14 +56,8 @@ fn call_in(world: &Fixed, module: &Module, handler: &str, payload: &[u8]) -> Cal
     call_with(world, module, handler, payload, BUDGET)
 }
 
-fn call_with(
-    world: &Fixed,
-    module: &Module,
-    handler: &str,
-    payload: &[u8],
-    budget: Budget,
-) -> CallOutcome {
-    let call = Call {
+fn a_call<'a>(handler: &'a str, payload: &'a [u8]) -> Call<'a> {
+    Call {
         handler,
         payload,
         sender: Address([1; 20]),
@@ -72,7 +66,17 @@ fn call_with(
         height: Height::new(10),
         timestamp_ms: 10_000,
         seed: Hash([3; 32]),
-    };
+    }
+}
+
+fn call_with(
+    world: &Fixed,
+    module: &Module,
+    handler: &str,
+    payload: &[u8],
+    budget: Budget,
+) -> CallOutcome {
+    let call = a_call(handler, payload);
     module.call(&ActorParams::default(), &call, world, budget)
 }
 
@@ -348,16 +352,7 @@ const EXAMPLE_GBA: &str = include_str!("../../../examples/actors/default_gba.sta
 
 /// The agent's answer in a context.
 fn bid(module: &Module, context: &[u128; 8]) -> Result<[u128; 4], Error> {
-    let call = Call {
-        handler: "getGasBid",
-        payload: &[],
-        sender: Address([1; 20]),
-        this: Address([2; 20]),
-        value: Wei::ZERO,
-        height: Height::new(10),
-        timestamp_ms: 10_000,
-        seed: Hash::ZERO,
-    };
+    let call = a_call("getGasBid", &[]);
     let (usage, bid) =
         module.bid(&ActorParams::default(), context, &call, &Fixed::default(), BUDGET);
     assert!(usage.cycles() < 20_000, "one call may use 20,000 (timers.md §4): {usage:?}");
@@ -546,20 +541,8 @@ fn a_module_that_loads_has_no_host() {
 fn limits_name_what_was_hit_and_by_how_much() {
     let loops = "def f(ctx, payload):\n    for i in range(2000000000):\n        pass\n";
     let module = load(loops).expect("it loads");
-    let call = |cycles| {
-        let call = Call {
-            handler: "f",
-            payload: &[],
-            sender: Address::default(),
-            this: Address::default(),
-            value: Wei::ZERO,
-            height: Height::new(1),
-            timestamp_ms: 1,
-            seed: Hash::ZERO,
-        };
-        let budget = Budget { cycles, cells: 0 };
-        module.call(&ActorParams::default(), &call, &Fixed::default(), budget)
-    };
+    let call =
+        |cycles| call_with(&Fixed::default(), &module, "f", &[], Budget { cycles, cells: 0 });
     let outcome = call(1_000);
     let error = outcome.result.expect_err("it never ends");
     assert!(

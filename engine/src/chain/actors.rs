@@ -74,12 +74,10 @@ struct LoadedCode {
 }
 
 impl ActorCode {
-    /// A source whose module is loaded on first use.
     pub(super) fn new(source: String) -> Self {
         Self(Arc::new(LoadedCode { source, module: OnceLock::new() }))
     }
 
-    /// A source with its module already loaded.
     pub(super) fn loaded(source: &str, module: Module) -> Self {
         let module = OnceLock::from(Ok(module));
         Self(Arc::new(LoadedCode { source: source.to_owned(), module }))
@@ -90,7 +88,6 @@ impl ActorCode {
         keccak256(&[source.as_bytes()])
     }
 
-    /// The source, as deployed.
     pub fn source(&self) -> &str {
         &self.0.source
     }

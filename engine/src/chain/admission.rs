@@ -43,13 +43,11 @@ pub fn chain(signed: &SignedTransaction, expected: u64) -> Result<(), AdmissionE
     if got == expected { Ok(()) } else { Err(AdmissionError::WrongChain { got, expected }) }
 }
 
-/// Checks that a transaction is the next of its sender's account.
 pub(super) fn nonce(signed: &SignedTransaction, account: &Account) -> Result<(), AdmissionError> {
     let (got, expected) = (signed.transaction.nonce, account.nonce);
     if got == expected { Ok(()) } else { Err(AdmissionError::WrongNonce { got, expected }) }
 }
 
-/// Checks that a block has room for `reserved` in addition to what it has `used`.
 pub(super) fn room(used: (Cycles, Cells), reserved: (Cycles, Cells)) -> Result<(), AdmissionError> {
     let (cycles, cells) = (used.0.saturating_add(reserved.0), used.1.saturating_add(reserved.1));
     if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {

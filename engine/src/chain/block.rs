@@ -52,7 +52,6 @@ pub struct Header {
     pub height: Height,
     /// The parent's hash; zero for genesis.
     pub parent: Hash,
-    /// The round that proposed the block.
     pub round: Round,
     /// The proposer's ed25519 key; zero for genesis.
     pub proposer: [u8; 32],
@@ -60,9 +59,7 @@ pub struct Header {
     pub timestamp_ms: u64,
     /// Number of the connectivity-subset epoch (connectivity.md §1).
     pub subset_epoch: u64,
-    /// Commits to the transactions, in order.
     pub transactions_root: Hash,
-    /// Commits to the certificates, in order.
     pub certificates_root: Hash,
     /// Ancestors still uncertified after this block, oldest first.
     pub open: Vec<OpenAncestor>,
@@ -97,7 +94,6 @@ record!(Vote { validator, presence, signature });
 /// A quorum of finalization votes for one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The block that the votes finalize.
     pub block: Hash,
     /// The round of the block; the votes sign it too.
     pub round: Round,
@@ -137,19 +133,13 @@ record!(Block { header, certificates, transactions });
 /// Why a child of a header cannot carry certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// The certified block is not a candidate.
     #[error("certificate for {0}, which is neither the parent nor an open ancestor")]
     NoCandidate(Hash),
-    /// The heights do not ascend, or one block is certified twice.
     #[error("certificate for {height} comes after one for the same height or higher")]
-    Order {
-        /// The height that is out of order.
-        height: Height,
-    },
+    Order { height: Height },
 }
 
 impl Header {
-    /// The header of block 0, with a zero state root.
     pub(super) fn unrooted_genesis(timestamp_ms: u64) -> Self {
         Self {
             height: Height::GENESIS,
@@ -165,7 +155,6 @@ impl Header {
         }
     }
 
-    /// The block's hash.
     pub fn hash(&self) -> Hash {
         keccak256(&[b"cowboy-block/v1", &to_vec(self)])
     }
@@ -225,12 +214,10 @@ pub fn transactions_root(transactions: &[SignedTransaction]) -> Hash {
 }
 
 impl Block {
-    /// The block's hash.
     pub fn hash(&self) -> Hash {
         self.header.hash()
     }
 
-    /// The canonical encoding of the block.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }

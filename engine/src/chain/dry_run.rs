@@ -26,7 +26,6 @@ pub struct Trial {
     pub sender: Address,
     pub actor: Address,
     pub handler: String,
-    /// The handler's second argument.
     pub payload: Vec<u8>,
     /// Paid to the actor from the sender's balance.
     pub value: Wei,
@@ -39,7 +38,6 @@ pub struct Trial {
 /// The outcome of a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DryRun {
-    /// The height that the call saw.
     pub height: Height,
     /// Usage on top of the intrinsic part of a transaction, whether or not the call succeeded.
     pub usage: Usage,

@@ -8,22 +8,17 @@ use crate::{
 /// The documentation of an event kind. Texts begin with a space, as doc comments do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindDoc {
-    /// The kind's name.
     pub name: &'static str,
-    /// The event's description.
     pub about: &'static str,
-    /// Its fields, in order.
     pub fields: &'static [FieldDoc],
 }
 
 /// The documentation of a field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldDoc {
-    /// Its name.
     pub name: &'static str,
     /// Its type in Rust syntax: `Option<Height>`.
     pub ty: &'static str,
-    /// The field's description.
     pub about: &'static str,
 }
 
@@ -61,7 +56,6 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// The names of all kinds.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
             /// The documentation of each kind, in the order of [`Self::NAMES`].
@@ -75,7 +69,6 @@ macro_rules! events {
                 }),*],
             }),*];
 
-            /// The kind's name.
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
@@ -144,18 +137,15 @@ pub struct Event {
     pub transaction: Option<Hash>,
     /// The timer whose fire caused it.
     pub timer: Option<Hash>,
-    /// What happened.
     pub kind: EventKind,
 }
 record!(Event { transaction, timer, kind });
 
 impl Event {
-    /// The job the event is about.
     pub const fn job_id(&self) -> Option<Hash> {
         self.kind.job_id()
     }
 
-    /// The actor the event is about.
     pub const fn actor(&self) -> Option<Address> {
         match &self.kind {
             // It is about the job.

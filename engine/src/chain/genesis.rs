@@ -15,7 +15,6 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GenesisRunner {
     pub pubkey: PublicKey,
-    /// The locked amount.
     pub stake: Wei,
     pub capabilities: Capabilities,
     pub price_per_second: Wei,
@@ -55,22 +54,16 @@ pub enum GenesisError {
     /// The epochs are too short for a committee change between them.
     #[error("an epoch of {0} blocks: the minimum is {MIN_EPOCH_BLOCKS}")]
     EpochBlocks(u64),
-    /// A key or account appears twice.
     #[error("{0} appears twice in the genesis document")]
     Repeated(Address),
-    /// The timer parameters are outside what governance allows.
     #[error("timers: {0}")]
     Timers(Box<ParameterError>),
-    /// The connectivity parameters are outside what governance allows.
     #[error("connectivity: {0}")]
     Connectivity(Box<ParameterError>),
-    /// The bond parameters are outside what governance allows.
     #[error("tasks: {0}")]
     Tasks(Box<ParameterError>),
-    /// A runner that does not meet the conditions of registration.
     #[error("runner {runner}: {error}")]
     Runner { runner: Address, error: RegistryError },
-    /// Balances and stakes overflow.
     #[error("balances and stakes add up to more than 2^128 wei")]
     Supply,
 }

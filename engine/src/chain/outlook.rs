@@ -25,9 +25,7 @@ use std::collections::BTreeMap;
 /// The lane of the next block.
 #[derive(Clone, Debug)]
 pub struct Outlook {
-    /// Height of the block.
     pub height: Height,
-    /// The prices of its lane, and its policy.
     pub prices: Prices,
     /// The timers due in it: first those with a rank, in order, then the others, longest waiting
     /// first.
@@ -72,7 +70,6 @@ pub enum Fate {
     PricedOut,
     /// It asks for more cycles than a fire gets, or for more cells than the lane has.
     OverCap,
-    /// Its lifetime is over.
     Expired,
 }
 
@@ -81,9 +78,7 @@ pub enum Fate {
 pub enum Unasked {
     /// Under `fifo` no agent is asked.
     Policy,
-    /// The timer is due later.
     NotDue,
-    /// Its lifetime is over.
     Expired,
     /// Its limits are above what a fire gets.
     OverCap,
@@ -93,7 +88,6 @@ pub enum Unasked {
     Owner,
 }
 
-/// Accounts, by the numbers that the outlook assigns.
 struct Numbered<'a> {
     state: &'a State,
     addresses: &'a [Address],
@@ -269,18 +263,14 @@ pub fn per_mille(numerator: u64, twice_median: u64) -> u64 {
 /// An agent's bid for a timer in the next block.
 #[derive(Clone, Debug)]
 pub struct Quote {
-    /// Height of the block.
     pub height: Height,
-    /// The prices of its lane, and its policy.
     pub prices: Prices,
     pub gba: Address,
     /// The context given to the agent: the fields of `GBAContext` in order.
     pub context: [u128; 8],
-    /// Cycles that the answer takes.
     pub cycles: u64,
     /// Cycles that the timer's owner would pay for: at least the minimum of a question.
     pub paid_cycles: u64,
-    /// Cost of the question to the owner.
     pub cost: Wei,
     /// The bid, or why the agent gave none and the default bid counts.
     pub answer: Result<TxFeeParams, FailureKind>,
@@ -293,10 +283,8 @@ pub struct Quote {
 /// Why there is no quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteError {
-    /// The timer was never scheduled, or is gone.
     #[error("UnknownTimer: no timer {0} is waiting")]
     UnknownTimer(Hash),
-    /// The timer has fixed fees.
     #[error("NoAgent: timer {0} names no agent; it pays the fees that it was scheduled with")]
     NoAgent(Hash),
 }

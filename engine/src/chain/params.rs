@@ -22,7 +22,6 @@ pub const MIN_EPOCH_BLOCKS: u64 = 8;
 pub struct Params {
     /// Number of votes that make a runner present.
     pub threshold_rule: ThresholdRule,
-    /// The source of the seeds of draws.
     pub selection_seed: SeedRule,
     /// The migration phase of block 1.
     pub phase: Phase,
@@ -30,9 +29,7 @@ pub struct Params {
     pub connectivity: Connectivity,
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
-    /// Prices and limits of actors' work.
     pub actors: actor::ActorParams,
-    /// Policy and limits of timers.
     pub timers: timer::Params,
     /// How tasks are proved, and the initial values of the governed bond parameters.
     pub tasks: tasks::TaskParams,

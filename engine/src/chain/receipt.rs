@@ -22,7 +22,6 @@ pub enum ReceiptStatus {
 }
 
 impl ReceiptStatus {
-    /// The status's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -31,7 +30,6 @@ impl ReceiptStatus {
         }
     }
 
-    /// Why the transaction did not succeed.
     pub fn error(&self) -> Option<&str> {
         match self {
             Self::Success => None,
@@ -75,7 +73,6 @@ pub struct Receipt {
     /// The part of `cycles` that was not used: a call or deployment pays at least for a share of
     /// the cycles it buys.
     pub unused: Cycles,
-    /// Cells paid for.
     pub cells: Cells,
     /// Basefees, burned.
     pub burned: Wei,
@@ -100,11 +97,9 @@ pub struct Fire {
     pub status: ReceiptStatus,
     /// Cycles paid for, including those of the gas bidding agent's last answer.
     pub cycles: Cycles,
-    /// Cells paid for.
     pub cells: Cells,
     /// Paid to the proposer, in wei per cycle.
     pub priority_per_cycle: Wei,
-    /// How the money set aside by the payer was spent.
     pub charged: Charged,
     pub outcome: ActorReceipt,
 }
@@ -125,9 +120,7 @@ record!(Fire {
 /// How the money set aside for a fire was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Charged {
-    /// The cycle basefee, burned.
     pub burned_cycle: Wei,
-    /// The lane basefee, burned.
     pub burned_lane: Wei,
     /// Priority, paid to the proposer.
     pub tip: Wei,
@@ -144,7 +137,6 @@ impl Charged {
         self.burned().saturating_add(self.tip)
     }
 
-    /// The total burned.
     pub const fn burned(&self) -> Wei {
         self.burned_cycle.saturating_add(self.burned_lane).saturating_add(self.cells)
     }
@@ -161,15 +153,12 @@ pub struct LaneReport {
     pub capacity: u64,
     /// Cycles used by fires.
     pub consumed: u64,
-    /// Cells available in the lane.
     pub cell_capacity: u64,
-    /// Cells used by fires.
     pub cells: u64,
     /// Number of gas bidding agents that were asked for a bid.
     pub asked: u64,
     /// What the timers' owners paid for those questions.
     pub questions: Wei,
-    /// Number of timers that fired.
     pub fired: u64,
     /// Number of due timers that wait, for any reason.
     pub deferred: u64,
@@ -177,7 +166,6 @@ pub struct LaneReport {
     pub priced_out: u64,
     /// The deferred timers that ask for more cycles or cells than a fire gets.
     pub over_cap: u64,
-    /// Number of timers removed because their lifetime is over.
     pub expired: u64,
     /// Number of timers removed because their payer could not pay.
     pub insolvent: u64,
@@ -208,7 +196,6 @@ record!(LaneReport {
 /// What actors did for a transaction or a timer, whether or not it succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActorReceipt {
-    /// The actor that was deployed or called.
     pub actor: Address,
     /// Usage of the deployment or of all calls, on top of the intrinsic part: cycles by cause,
     /// cells.
@@ -224,7 +211,6 @@ pub struct ActorReceipt {
 record!(ActorReceipt { actor, usage, result, log, deliveries });
 
 impl ActorReceipt {
-    /// The receipt of an actor that did nothing.
     pub fn none(actor: Address) -> Self {
         let usage = Usage::default();
         Self { actor, usage, result: Vec::new(), log: Vec::new(), deliveries: 0 }

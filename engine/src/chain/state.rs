@@ -44,7 +44,6 @@ const ORDERS_KEPT: u64 = 256;
 /// An account; absent accounts have the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Account {
-    /// Number of transactions sent.
     pub nonce: u64,
     pub balance: Wei,
 }
@@ -59,7 +58,6 @@ pub struct KnownPresence {
 }
 record!(KnownPresence { height, present });
 
-/// The registry order after a block that changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderSince {
     pub(super) height: Height,
@@ -67,11 +65,9 @@ pub(super) struct OrderSince {
 }
 record!(OrderSince { height, order });
 
-/// A callback that is still to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingCallback {
     pub(super) job_id: Hash,
-    /// The result, if the job was verified.
     pub(super) result: Option<Arc<Vec<u8>>>,
 }
 record!(PendingCallback { job_id, result });
@@ -141,27 +137,22 @@ record!(State {
 });
 
 impl State {
-    /// The chain's id.
     pub const fn chain_id(&self) -> u64 {
         self.chain_id
     }
 
-    /// The chain's parameters.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Header of the block that left this state.
     pub fn head(&self) -> &Header {
         &self.head
     }
 
-    /// Height of the block that left this state.
     pub fn height(&self) -> Height {
         self.head.height
     }
 
-    /// Hash of the block that left this state.
     pub const fn head_hash(&self) -> Hash {
         self.head_hash
     }
@@ -188,12 +179,10 @@ impl State {
         self.jobs.get(id)
     }
 
-    /// Every job, by id.
     pub fn jobs(&self) -> impl Iterator<Item = (&Hash, &Job)> {
         self.jobs.iter()
     }
 
-    /// Jobs that have not ended, by id.
     pub fn open_jobs(&self) -> impl Iterator<Item = (&Hash, &Job)> {
         self.open_jobs.iter().filter_map(|(id, _)| Some((id, self.jobs.get(id)?)))
     }
@@ -203,7 +192,6 @@ impl State {
         self.withheld.iter()
     }
 
-    /// The results that a verified job still lacks.
     pub fn withheld_of(&self, job_id: &Hash) -> Option<&Withheld> {
         self.withheld.get(job_id)
     }
@@ -232,7 +220,6 @@ impl State {
         self.basefee_cell
     }
 
-    /// The consensus epoch of the block at `height`.
     pub fn epoch_at(&self, height: Height) -> u64 {
         height.get() / self.params.epoch_blocks
     }
@@ -265,7 +252,6 @@ impl State {
         self.committee_in(self.epoch_at(self.height().next()))
     }
 
-    /// The governed connectivity parameters of the next block.
     pub const fn connectivity(&self) -> &Connectivity {
         &self.connectivity
     }
@@ -282,7 +268,6 @@ impl State {
         (current, before.filter(|_| overlaps))
     }
 
-    /// The subset epoch number of a child of this block.
     pub fn childs_subset_epoch(&self) -> u64 {
         self.turn(self.height().next()).current.number
     }
@@ -327,7 +312,6 @@ impl State {
         subsets_of(iter::once(current).chain(before), runner)
     }
 
-    /// The committees, and the subset epochs that count.
     pub fn roster(&self) -> Roster {
         let epoch = self.epoch_at(self.height());
         let (current, before) = self.subset_epochs();
@@ -386,7 +370,6 @@ impl State {
         self.presence_under(self.params.threshold_rule, height, votes, order)
     }
 
-    /// Like [`Self::presence_from`], under a given rule.
     pub fn presence_under(
         &self,
         rule: ThresholdRule,
@@ -439,7 +422,6 @@ impl State {
         self.migration
     }
 
-    /// The migration phase of the next block.
     pub const fn phase(&self) -> Phase {
         self.migration.phase
     }
@@ -464,12 +446,10 @@ impl State {
         self.seed_certificate
     }
 
-    /// The state in snapshot form.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }
 
-    /// Decodes a snapshot.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
     }

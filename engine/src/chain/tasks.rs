@@ -65,7 +65,6 @@ pub struct CreateTask {
     pub constraint_hash: Option<Element>,
     /// Labels for agents to read, at most [`MAX_REQUIREMENTS`].
     pub requirements: Vec<String>,
-    /// Paid for completing the task.
     pub reward: Wei,
     /// The last block in which the task can be completed.
     pub deadline: Height,
@@ -168,7 +167,6 @@ pub struct TaskCommitment {
     pub output_commitment: Element,
     /// [`inputs_digest`] of the inputs that the output was made from.
     pub inputs: Hash,
-    /// The locked bond.
     pub bond: Wei,
     /// Number of uncompleted tasks on the longest path above the task when the commitment was made,
     /// within [`MAX_DEPTH_LOOKUPS`].
@@ -189,7 +187,6 @@ impl TaskCommitment {
 /// A task on the chain (spec speculation.md).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The account that pays the reward.
     pub creator: Address,
     /// Tasks that must be completed first, in the creator's order.
     pub depends_on: Vec<Hash>,
@@ -201,9 +198,7 @@ pub struct Task {
     pub speculation_depth: u32,
     /// hash_4 of the required output; absent: any output will do.
     pub constraint_hash: Option<Element>,
-    /// Labels that say what an agent needs.
     pub requirements: Vec<String>,
-    /// Paid for completing the task.
     pub reward: Wei,
     /// The last block in which the task can be completed.
     pub deadline: Height,
@@ -238,7 +233,6 @@ record!(Task {
 });
 
 impl Task {
-    /// Whether the task can no longer be completed.
     pub const fn has_ended(&self) -> bool {
         matches!(self.status, TaskStatus::Completed | TaskStatus::Expired)
     }
@@ -272,7 +266,6 @@ pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
     keccak256(&[b"cowboy/task-statement/v1", &task_id.0, &inputs.0]).0
 }
 
-/// The tasks of a state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tasks {
     pub by_id: Map<Hash, Task>,
@@ -284,9 +277,7 @@ record!(Tasks { by_id, open });
 /// How tasks are proved, fixed at genesis, and the initial values of the governed bond parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskParams {
-    /// Checks the proofs.
     pub scheme: Scheme,
-    /// Least bonds, and the share burned for each reason.
     pub bonds: Bonds,
 }
 record!(TaskParams { scheme, bonds });
@@ -307,7 +298,6 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The proof system.
     pub const fn generator(&self) -> Generator {
         match self {
             Self::Groth16(_) => Generator::Groth16,
@@ -315,7 +305,6 @@ impl Scheme {
         }
     }
 
-    /// The id of the verification key.
     pub fn key_id(&self) -> Hash {
         match self {
             Self::Groth16(key) => key.id(),
@@ -323,7 +312,6 @@ impl Scheme {
         }
     }
 
-    /// Checks that `bytes` are a proof of `statement`.
     pub fn verify(&self, statement: &Statement, bytes: &[u8]) -> Result<(), ProofError> {
         match self {
             Self::Groth16(key) => key.verify(statement, bytes),

@@ -32,7 +32,6 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Milliseconds between blocks.
 const BLOCK_MS: u64 = 1_000;
 /// The validator's key; it proposes every block.
 const PROPOSER: [u8; 32] = [1; 32];
@@ -45,11 +44,9 @@ const BLOCK: Budget = Budget {
 /// The state that tests start from.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// The chain's parameters, including the timer policy.
     pub params: Params,
     /// Whether cycles and cells have the prices in `params`; otherwise their basefees are zero.
     pub charge: bool,
-    /// Balance of the tested actor, in wei.
     pub balance: Wei,
 }
 
@@ -100,7 +97,6 @@ impl Suite {
         Ok(Self { module: module.clone(), start: start.state, charge: setup.charge })
     }
 
-    /// Runs one of the module's tests, with `budget` for everything it does.
     pub fn test(&self, name: &str, budget: Budget) -> TestReport {
         let (mut state, height) = (self.start.clone(), self.start.height());
         // Clones share the desk, so each test gets its own.
@@ -112,14 +108,12 @@ impl Suite {
     }
 }
 
-/// A chain under test.
 #[derive(Debug)]
 struct TestChain {
     state: State,
     charge: bool,
     /// Number of calls made so far: the nonce of the present one.
     transactions: u64,
-    /// Ids of the timers that the test schedules itself.
     ids: Ids,
 }
 
@@ -182,14 +176,12 @@ impl TestChain {
         }
     }
 
-    /// The view of the tested actor.
     fn seen(&self) -> StateView<'_> {
         let (state, actor, height) = (&self.state, account("self"), self.state.height());
         StateView { state, actor, height, seed: Hash::ZERO, asking: None }
     }
 }
 
-/// The effects that the tested actor asked for.
 fn own(effects: Vec<(Address, Effect)>) -> Vec<Effect> {
     let tested = account("self");
     effects.into_iter().filter(|(of, _)| *of == tested).map(|(_, effect)| effect).collect()

@@ -16,7 +16,7 @@ use crate::{
             Verification, Work,
         },
     },
-    presence::{Bitmap, threshold},
+    presence::{Bitmap, canonical},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
     wire::{GoodbyeReason, JobResult},
@@ -115,7 +115,7 @@ impl Chain {
     fn certificate(&self) -> Certificate {
         let head = self.state.head();
         let runners = self.state.order_for_votes_on(head.height).unwrap().len();
-        let votes = (0..threshold::quorum(4))
+        let votes = (0..canonical::quorum(4))
             .map(|validator| Vote {
                 validator,
                 presence: Bitmap::from_fn(runners, |_| true),

@@ -25,7 +25,6 @@ use std::{
 pub struct Lane {
     /// The rule by which due timers compete in the next block.
     pub policy: Policy,
-    /// The first block under this policy.
     pub policy_since: Height,
     /// The first block that refuses the deprecated `bid`, if the policy is not `fifo`.
     pub bid_refused_from: Height,
@@ -64,7 +63,6 @@ record!(Lane {
 });
 
 impl Lane {
-    /// The lane before block 1.
     fn genesis(params: &Params) -> Self {
         let pending = params.activation.map(|activation| Proposal {
             height: activation.height,
@@ -103,17 +101,14 @@ impl Lane {
     }
 }
 
-/// The timers of a state.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// Every scheduled timer.
     pub queue: Queue,
     pub lane: Lane,
     /// Fires of recent blocks.
     pub fairness: Fairness,
     /// Actors' weights under `gba-auction`.
     pub auction: Auction,
-    /// Working memory for the execution of the next block.
     pub desk: Parked,
 }
 record!(Timers { queue, lane, fairness, auction, desk });
@@ -121,9 +116,7 @@ record!(Timers { queue, lane, fairness, auction, desk });
 /// Working memory for the execution of a block. It follows from the queue, but is expensive to
 /// build.
 pub(super) struct Desk {
-    /// Finds the queue's timers by height.
     pub calendar: Calendar,
-    /// Memory for ranking.
     pub buffers: Buffers,
 }
 
@@ -245,7 +238,6 @@ pub struct QueueCounts {
     pub epochs: Vec<(u64, u64)>,
     /// Tier 3.
     pub overflow: u64,
-    /// Due timers that were carried over.
     pub carry_over: u64,
 }
 
@@ -268,7 +260,6 @@ impl Timers {
         }
     }
 
-    /// Counts the queue's timers one by one.
     fn count(&self, now: Height) -> QueueCounts {
         let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
         let mut buckets = QueueCounts::default();

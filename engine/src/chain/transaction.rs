@@ -49,12 +49,9 @@ record!(Fees {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     pub chain_id: u64,
-    /// Number of transactions that the sender sent before this one.
     pub nonce: u64,
     pub fees: Fees,
-    /// Maximum number of cycles it may use.
     pub cycle_limit: Cycles,
-    /// Maximum number of cells it may use.
     pub cell_limit: Cells,
     /// The most that timers scheduled by it may ever take from the sender; `None`: nothing.
     pub timer_allowance: Option<Wei>,
@@ -100,7 +97,6 @@ impl Transaction {
         sized
     }
 
-    /// The same transaction with a timer allowance of `timer_allowance`.
     pub const fn allowing(mut self, timer_allowance: Wei) -> Self {
         self.timer_allowance = Some(timer_allowance);
         self
@@ -196,7 +192,6 @@ impl SignedTransaction {
         })
     }
 
-    /// The transaction's hash.
     pub fn hash(&self) -> Hash {
         self.form().0
     }
@@ -206,7 +201,6 @@ impl SignedTransaction {
         self.form().1
     }
 
-    /// The account that signed.
     pub fn sender(&self) -> Result<Address, BadSignature> {
         *self.0.sender.get_or_init(|| {
             self.signature
@@ -231,12 +225,10 @@ impl SignedTransaction {
         }
     }
 
-    /// The canonical encoding of the transaction.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_vec(self)
     }
 
-    /// Decodes a transaction.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
     }

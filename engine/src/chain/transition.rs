@@ -86,7 +86,6 @@ pub struct DrawRecord {
     pub job_id: Hash,
     /// Hash of the parent block: the source of the seed if there is no certificate.
     pub parent: Hash,
-    /// The certificate that is the source of the seed.
     pub certificate: Option<SeedCertificate>,
     pub seed: Hash,
     /// The MRU record of (submitter, kind), even if it had expired.
@@ -130,7 +129,6 @@ pub struct Execution {
     pub state: State,
     /// One per transaction, in order.
     pub receipts: Vec<Receipt>,
-    /// Timers that fired, in order.
     pub fires: Vec<Fire>,
     pub lane: LaneReport,
     /// Bids of the agents that were asked, by timer, in the order in which they were asked.
@@ -160,15 +158,8 @@ pub struct Told {
 /// Why a block is not a child of a state. Consensus checks all of it before a block is final.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// The block extends another block.
     #[error("block {height} extends {parent}, not the head {head}")]
-    NotAChild {
-        height: Height,
-        /// The block that it extends.
-        parent: Hash,
-        head: Hash,
-    },
-    /// The block's certificates break the rule.
+    NotAChild { height: Height, parent: Hash, head: Hash },
     #[error(transparent)]
     Certificates(#[from] CertificateError),
 }
@@ -216,7 +207,6 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run(parent, block, None).map(|(execution, _)| execution)
 }
 
-/// Like [`execute`], with a [`Watch`].
 pub(super) fn execute_watched(
     parent: &State,
     block: &Block,
@@ -397,7 +387,6 @@ impl Run<'_> {
         }
     }
 
-    /// Records what actors did in events and the receipt.
     fn told(
         &mut self,
         done: ActorEffects,

@@ -54,18 +54,14 @@ const CHURN: usize = 10;
 /// Why a committee does not change. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
-    /// A validator with one of these keys is in the committee of this epoch or the next.
     #[error(
         "ValidatorExists: {0} or its consensus key is in the committee of this epoch or the next"
     )]
     Exists(Address),
-    /// The committee has no such validator.
     #[error("UnknownValidator: {0} is not in the committee of the next epoch")]
     Unknown(Address),
-    /// The committee would be empty.
     #[error("LastValidator: without {0} the next epoch would have no validator")]
     Last(Address),
-    /// The committee has reached its maximum size.
     #[error("TooManyValidators: a committee has at most {MAX_VALIDATORS}")]
     TooMany,
     /// The bytes are not the encoding of a curve point, so no private key exists.
@@ -105,7 +101,6 @@ impl Decode for Since {
 /// A subset epoch: the input that subsets are computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsetEpoch {
-    /// Its number, as in headers.
     pub number: u64,
     /// The committee at the epoch's start, ascending by address.
     pub validators: Arc<Vec<GenesisValidator>>,
@@ -172,9 +167,7 @@ impl Roster {
 pub struct Held {
     /// The first consensus epoch, or the first height, at which it is in force.
     pub since: u64,
-    /// The encoded value.
     pub value: Vec<u8>,
-    /// The path to the map's root.
     pub proof: merkle::InclusionProof,
 }
 
@@ -186,7 +179,6 @@ pub struct Newest {
     /// A number of blocks that the part commits to: the length of a consensus epoch or of an
     /// overlap.
     pub blocks: u64,
-    /// The newest entry.
     pub newest: Held,
     /// The previous entry; `None` if there is no other.
     pub before: Option<Held>,
@@ -217,7 +209,6 @@ impl Newest {
         Some(part(name, &root, self.blocks, &since))
     }
 
-    /// The entry in force at `at`.
     pub(super) fn holding_at(&self, at: u64) -> Option<&Held> {
         [Some(&self.newest), self.before.as_ref()].into_iter().flatten().find(|h| h.since <= at)
     }
@@ -247,10 +238,8 @@ pub(super) struct Validators {
 }
 record!(Validators { committees, subsets, subset_epoch_blocks });
 
-/// The lengths of epochs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rhythm {
-    /// Blocks in a consensus epoch.
     pub epoch_blocks: u64,
     /// Blocks in a subset epoch, for the next consensus epoch: the present governed value.
     pub subset_epoch_blocks: u64,
@@ -266,7 +255,6 @@ impl Rhythm {
 /// The current and previous subset epochs at a block, whether or not their subsets still count.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
-    /// First height of `current`.
     pub since: Height,
     pub current: SubsetEpoch,
     pub before: Option<SubsetEpoch>,

@@ -50,12 +50,10 @@ impl Default for LaneCurve {
 }
 
 impl LaneCurve {
-    /// Whether a basefee lies within the bounds.
     pub const fn holds(&self, basefee: Wei) -> bool {
         self.min as u128 <= basefee.get() && basefee.get() <= self.max as u128
     }
 
-    /// The nearest basefee within the bounds.
     pub fn clamp(&self, basefee: Wei) -> Wei {
         basefee.min(Wei::new(self.max.into())).max(Wei::new(self.min.into()))
     }

@@ -36,9 +36,9 @@ pub const fn timer(payload: usize) -> Charge {
 pub const SYSTEM: Charge = Charge { cycles: 5_000, cells: 100 };
 /// A registration: a record of a few hundred bytes and a place in the order.
 pub const REGISTER_RUNNER: Charge = Charge { cycles: 50_000, cells: 1_000 };
-/// A change of a registration.
+/// A change of a registration: its record, rewritten.
 pub const UPDATE_RUNNER: Charge = Charge { cycles: 20_000, cells: 500 };
-/// The end of a registration.
+/// The end of a registration: a flag of its record, and its place in the order, which is freed.
 pub const DEREGISTER_RUNNER: Charge = Charge { cycles: 20_000, cells: 0 };
 /// A heartbeat: one field of a record.
 pub const RUNNER_HEARTBEAT: Charge = Charge { cycles: 5_000, cells: 100 };
@@ -68,7 +68,7 @@ pub const fn create_task(parents: usize, requirements: usize) -> Charge {
 pub const CLAIM_TASK: Charge = Charge { cycles: 20_000, cells: 200 };
 /// A commitment: a field of the task's record.
 pub const CREATE_COMMITMENT: Charge = Charge { cycles: 20_000, cells: 200 };
-/// The end of a commitment.
+/// The end of a commitment or a claim: fields of the task's record.
 pub const RESOLVE_COMMITMENT: Charge = Charge { cycles: 20_000, cells: 0 };
 /// The maximum number of proofs in a block. Checking them takes 27.6 ms if all hold and 98 ms if
 /// one does not (docs/performance.md), of the 500 ms or so that a block has.

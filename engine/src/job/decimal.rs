@@ -32,13 +32,10 @@ pub struct Decimal {
 /// Why a text is not a [`Decimal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// Not a number in the grammar of RFC 8259.
     #[error("not a number: {0}")]
     Syntax(#[from] Expected),
-    /// More than [`MAX_DIGITS`] significant digits.
     #[error("a number of {0} significant digits; at most {MAX_DIGITS} are allowed")]
     Digits(usize),
-    /// Too large, or too close to zero.
     #[error("a number beyond 10^{MAX_EXPONENT}, or below 10^-{MAX_EXPONENT} and not 0")]
     Exponent,
 }
@@ -77,17 +74,14 @@ impl Decimal {
         Ok(number)
     }
 
-    /// The magnitude, without the sign.
     pub const fn abs(self) -> Self {
         Self { negative: false, ..self }
     }
 
-    /// Whether the number is 0.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 
-    /// Whether the number is below 0.
     pub const fn is_negative(&self) -> bool {
         self.negative
     }
@@ -156,7 +150,6 @@ impl Decimal {
     }
 }
 
-/// Reads at least one digit.
 fn some_digits<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Expected> {
     match scanner.digits() {
         "" => scanner.fail("a digit"),

@@ -47,7 +47,6 @@ pub struct DocumentError {
     /// The path of the field, such as `verification.checks.0.within`; `job` for the document
     /// itself.
     pub place: String,
-    /// The problem and the expected value.
     pub problem: String,
 }
 
@@ -221,7 +220,6 @@ struct ObjectFields {
     /// The path of the object, with a trailing dot.
     place: String,
     fields: BTreeMap<String, Json>,
-    /// Names of the fields that were asked for.
     known: Vec<&'static str>,
 }
 
@@ -248,7 +246,7 @@ impl ObjectFields {
         self.problem(name, "is missing".into())
     }
 
-    /// Takes a field's value; null counts as absent.
+    /// Null counts as absent.
     fn take(&mut self, name: &'static str) -> Option<Json> {
         self.known.push(name);
         self.fields.remove(name).filter(|value| *value != Json::Null)
@@ -350,7 +348,6 @@ impl ObjectFields {
         self.take(name).map(|value| Self::of(value, &place)).transpose()
     }
 
-    /// A list of objects.
     fn list(&mut self, name: &'static str) -> Read<Option<Vec<Self>>> {
         let place = format!("{}{name}.", self.place);
         let Some(values) = self.values(name)? else { return Ok(None) };
@@ -404,7 +401,6 @@ impl ObjectFields {
         pairs.ok_or_else(|| refused(self))
     }
 
-    /// Refuses fields that were not asked for.
     fn end(self) -> Read<()> {
         let Some(name) = self.fields.keys().next() else { return Ok(()) };
         let known = self.known.join(", ");

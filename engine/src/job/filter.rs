@@ -54,7 +54,6 @@ impl Filter {
         Self::Stake,
     ];
 
-    /// The filter's name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusion => "exclusion",
@@ -97,7 +96,6 @@ impl Decode for Filter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub runner: Address,
-    /// Its locked stake.
     pub stake: Wei,
     /// Its weight in the draw, before any multiplier.
     pub weight: u64,
@@ -131,7 +129,6 @@ impl Verdict {
 /// The input of the filters.
 pub struct Scene<'a> {
     pub height: Height,
-    /// The migration phase of the block.
     pub phase: Phase,
     /// The registry as the parent block left it.
     pub registry: &'a Registry,

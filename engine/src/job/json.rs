@@ -16,9 +16,7 @@ pub const MAX_NESTING: usize = 64;
 /// names ascending by their bytes, no spaces, no unnecessary escapes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Json {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
     Number(Decimal),
     Text(String),
@@ -29,38 +27,28 @@ pub enum Json {
 /// Why bytes are not a [`Json`] document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Not UTF-8.
     #[error("not UTF-8 from byte {at} on")]
     Utf8 {
         /// The end of the valid text.
         at: usize,
     },
-    /// A violation of the grammar.
     #[error("{0}")]
     Syntax(#[from] Expected),
-    /// Lists and objects nested deeper than [`MAX_NESTING`].
     #[error("nested deeper than {MAX_NESTING} at byte {at}")]
     Nesting {
         /// The start of the first value that is too deep.
         at: usize,
     },
-    /// A name that occurs twice in an object.
     #[error("a duplicate name before byte {at}")]
     Duplicate {
         /// The end of the name.
         at: usize,
     },
-    /// A number that is not a [`Decimal`].
     #[error("{problem}, at byte {at}")]
-    Number {
-        /// The start of the number.
-        at: usize,
-        problem: DecimalError,
-    },
+    Number { at: usize, problem: DecimalError },
 }
 
 impl Json {
-    /// Parses a whole document.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         let text =
             str::from_utf8(bytes).map_err(|error| JsonError::Utf8 { at: error.valid_up_to() })?;
@@ -77,7 +65,6 @@ impl Json {
         self.at(&pointer)
     }
 
-    /// The value at a pointer; `None` if there is no such value.
     pub fn at(&self, pointer: &Pointer) -> Option<&Self> {
         pointer.0.iter().try_fold(self, |value, token| match value {
             Self::Object(members) => members.get(token),
@@ -209,10 +196,8 @@ pub struct Pointer(Vec<String>);
 /// Why a text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// Not empty, and without a leading slash.
     #[error("is not a JSON pointer: neither empty nor with a / at its start")]
     Start,
-    /// A tilde that is not part of an escape.
     #[error("is not a JSON pointer: a ~ that is neither ~0 nor ~1")]
     Escape,
 }
@@ -235,7 +220,6 @@ impl Pointer {
         parts.map(token).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The unescaped names and positions along the path.
     pub fn tokens(&self) -> &[String] {
         &self.0
     }

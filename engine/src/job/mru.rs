@@ -28,7 +28,6 @@ impl MruRecord {
         now.since(self.set_at) <= ttl
     }
 
-    /// The stored form.
     pub fn to_bytes(&self) -> [u8; 28] {
         let mut bytes = [0; 28];
         let (runner, set_at) = bytes.split_at_mut(20);
@@ -62,9 +61,7 @@ impl Decode for MruRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MruRead {
     pub runner: Address,
-    /// The block that made its result final.
     pub set_at: Height,
-    /// Number of blocks for which the record counts.
     pub ttl_blocks: u64,
     /// The factor on the runner's weight in draw 0.
     pub multiplier: u64,

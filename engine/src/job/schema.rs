@@ -59,12 +59,10 @@ pub const IGNORED: [&str; 4] = ["$schema", "$comment", "title", "description"];
 /// Why a text is not a schema, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A text longer than [`MAX_BYTES`].
     #[error("is {0} bytes long; the maximum is {MAX_BYTES}")]
     TooLong(usize),
     #[error("is not JSON: {0}")]
     NotJson(#[from] JsonError),
-    /// JSON that is not a supported schema.
     #[error("{problem}, at `{at}`")]
     Refused {
         /// JSON pointer to the place.
@@ -77,14 +75,12 @@ pub enum SchemaError {
 /// Why a document does not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// A keyword is violated.
     #[error("breaks `{keyword}` of its schema at `{at}`")]
     Broken {
         keyword: &'static str,
         /// JSON pointer to the value in the document, or to the missing value's place.
         at: String,
     },
-    /// The check takes more steps than a document of its length may.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
 }
@@ -105,7 +101,6 @@ impl Steps {
         Self(65_536 + 8 * len as u64)
     }
 
-    /// Takes `count` steps.
     pub fn take(&mut self, count: usize) -> Result<(), Exhausted> {
         self.0 = self.0.checked_sub(count as u64).ok_or(Exhausted)?;
         Ok(())
@@ -127,7 +122,6 @@ impl Schema {
         compiler.node("false", &json, 1).map(Self)
     }
 
-    /// Checks that a document passes.
     pub fn check(&self, document: &Json, steps: &mut Steps) -> Result<(), Violation> {
         self.0.check(document, steps).map_err(|stop| match stop {
             Stop::Exhausted(exhausted) => exhausted.into(),
@@ -150,7 +144,6 @@ impl Schema {
 #[derive(Debug)]
 struct SchemaNode(Vec<Rule>);
 
-/// A keyword and its test.
 #[derive(Debug)]
 struct Rule {
     keyword: &'static str,
@@ -161,13 +154,10 @@ struct Rule {
 enum SchemaTest {
     /// `false`: nothing passes.
     Never,
-    /// One of these types.
     Types(Vec<SchemaType>),
-    /// One of these values.
     Among(BTreeSet<Json>),
     /// A number that compares so with this one.
     Number(fn(&Decimal, &Decimal) -> bool, Decimal),
-    /// An integer multiple of this number.
     Multiple(Decimal),
     /// A text whose number of code points compares so with this number.
     Length(fn(&u64, &u64) -> bool, u64),
@@ -175,21 +165,15 @@ enum SchemaTest {
     Items(fn(&u64, &u64) -> bool, u64),
     /// An object whose number of members compares so with this number.
     Members(fn(&u64, &u64) -> bool, u64),
-    /// Members that must be present.
     Required(Vec<String>),
     /// Members that must pass if they are present.
     Properties(BTreeMap<String, SchemaNode>),
     /// The schema of all members except these.
     Others(BTreeSet<String>, SchemaNode),
-    /// The schema of every item.
     Each(SchemaNode),
-    /// No two items are equal.
     Unique,
-    /// All of these schemas.
     All(Vec<SchemaNode>),
-    /// At least one of these schemas.
     Any(Vec<SchemaNode>),
-    /// Exactly one of these schemas.
     One(Vec<SchemaNode>),
     Not(SchemaNode),
 }
@@ -233,11 +217,12 @@ impl SchemaType {
     }
 }
 
-/// Why a check ends early.
 enum Stop<'a> {
     /// A keyword is violated; the path to the value, last step first.
-    Broken { keyword: &'static str, path: Vec<Segment<'a>> },
-    /// No steps are left.
+    Broken {
+        keyword: &'static str,
+        path: Vec<Segment<'a>>,
+    },
     Exhausted(Exhausted),
 }
 
@@ -394,11 +379,8 @@ fn weigh(value: &Json, steps: &mut Steps) -> Result<usize, Exhausted> {
     Ok(weight)
 }
 
-/// The state of a compilation.
 struct SchemaCompiler {
-    /// Number of schemas so far.
     nodes: usize,
-    /// JSON pointer to the current value.
     at: String,
 }
 
@@ -407,7 +389,6 @@ impl SchemaCompiler {
         Err(SchemaError::Refused { at: self.at.clone(), problem: problem.into() })
     }
 
-    /// Runs `what` one name further down.
     fn below<T>(
         &mut self,
         name: &str,

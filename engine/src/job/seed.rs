@@ -36,7 +36,6 @@ impl SeedRule {
 /// The certificate that seeds the draws of the next blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeedCertificate {
-    /// The certified block.
     pub height: Height,
     /// Its contribution to seeds (`Certificate::seed_digest`).
     pub digest: Hash,

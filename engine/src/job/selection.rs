@@ -39,7 +39,7 @@ pub fn retry_seed(original: Hash, retry: u32) -> Hash {
 /// A drawn committee, and the draws that produced it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The runners, in draw order.
+    /// In draw order.
     pub committee: Vec<Address>,
     pub draws: Vec<Draw>,
 }
@@ -48,7 +48,7 @@ record!(Selection { committee, draws });
 /// One draw: `r` selected `picked` among the remaining candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// Number of the draw, from 0.
+    /// From 0.
     pub draw: u64,
     /// The random number, below `total`.
     pub r: u64,

@@ -30,7 +30,6 @@ pub const fn aggregation(gross: Wei) -> Wei {
 /// Limits and format of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Maximum length of the result, in bytes.
     pub max_return_bytes: u32,
     /// Maximum duration, in ms.
     pub expected_execution_ms: u64,
@@ -55,13 +54,12 @@ pub struct JobSpec {
     pub work: Work,
     pub bounds: Bounds,
     pub verification: Verification,
-    /// The maximum price of the work, held in escrow.
+    /// Held in escrow.
     pub max_price: Wei,
-    /// The runner's tip on top of the price, held in escrow.
+    /// On top of the price, held in escrow.
     pub tip: Wei,
     /// The job fails if it has no verified result this many blocks after its submission.
     pub timeout_blocks: u64,
-    /// The actor to be told of the result.
     pub callback: Option<Callback>,
     /// Only members of this pool are candidates.
     pub required_runner_pool: Option<String>,
@@ -85,7 +83,6 @@ record!(JobSpec {
 #[error("InvalidJobSpec: {field} {problem}")]
 pub struct SpecError {
     pub field: Cow<'static, str>,
-    /// The problem and the expected value.
     pub problem: String,
 }
 

@@ -39,13 +39,11 @@ pub const AGGREGATOR_BLOCKS: u64 = 4;
 pub enum JobStatus {
     /// Recorded; there are fewer candidates than it asks for, so it is drawn again each block.
     Pending,
-    /// A committee was drawn.
     Assigned(Assignment),
     /// Some members of a committee of several have committed to their results.
     Running(CommitteeRound),
     /// Commitments are closed; results are being revealed.
     Committed(CommitteeRound),
-    /// A verified result is final.
     Verified(Assignment, Outcome),
     /// No verified result; the escrow was returned.
     Failed(Failure),
@@ -56,14 +54,13 @@ pub enum JobStatus {
 /// A draw that found a committee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The block that drew.
     pub height: Height,
     /// The block's timestamp, from which the runner's time counts.
     pub timestamp_ms: u64,
     pub seed: Hash,
     /// Root of the map from each candidate's address to its stake.
     pub candidates_root: Hash,
-    /// The members, in draw order.
+    /// In draw order.
     pub committee: Vec<Address>,
 }
 record!(Assignment { height, timestamp_ms, seed, candidates_root, committee });
@@ -96,13 +93,12 @@ record!(Commitment { runner, hash, timestamp_ms, result });
 /// stays assigned until it shows its result or pays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
-    /// The block in which commitments closed.
     pub closed: Height,
     /// The last block in which the results may be shown: the attempt's deadline.
     pub due: Height,
     /// The maximum fine in wei of each runner that has not shown its result by then.
     pub fine: Wei,
-    /// Their commitments, in draw order.
+    /// In draw order.
     pub commitments: Vec<Commitment>,
 }
 record!(Withheld { closed, due, fine, commitments });
@@ -152,7 +148,6 @@ pub enum FailureReason {
     NoCandidates,
     /// Too few results in time.
     NoResult,
-    /// The results do not agree as the mode requires.
     NoAgreement,
     /// Too few members are left that have not reported that they cannot do the work.
     WorkFailed,
@@ -186,13 +181,11 @@ names!(SlashReason:
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancellation {
     pub height: Height,
-    /// The committee, if one was drawn.
     pub assignment: Option<Assignment>,
 }
 record!(Cancellation { height, assignment });
 
 impl JobStatus {
-    /// The state's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -237,7 +230,6 @@ impl JobStatus {
 }
 
 impl CommitteeRound {
-    /// The commitment of this runner.
     pub fn commitment(&self, runner: &Address) -> Option<&Commitment> {
         self.commitments.iter().find(|commitment| commitment.runner == *runner)
     }
@@ -306,13 +298,11 @@ record!(JobAttempt { number, since, seed, excluded, reported });
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
     pub runner: Address,
-    /// The reason in the runner's words.
     pub reason: String,
 }
 record!(Reported { runner, reason });
 
 impl JobAttempt {
-    /// Whether this runner reported that it cannot do the work.
     pub fn is_reported_by(&self, runner: &Address) -> bool {
         self.reported.iter().any(|reported| reported.runner == *runner)
     }
@@ -323,8 +313,7 @@ impl JobAttempt {
 pub struct Job {
     pub spec: Arc<JobSpec>,
     pub submitter: Address,
-    /// The nonce of its submission: together with specification and submitter it determines the
-    /// job's id.
+    /// With specification and submitter it determines the job's id.
     pub nonce: u64,
     pub submitted_at: Height,
     pub status: JobStatus,
@@ -335,7 +324,6 @@ pub struct Job {
 record!(Job { spec, submitter, nonce, submitted_at, status, attempt, equivocated });
 
 impl Job {
-    /// A pending job that a block records.
     pub const fn new(
         spec: Arc<JobSpec>,
         (submitter, nonce): (Address, u64),

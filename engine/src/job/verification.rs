@@ -68,7 +68,6 @@ impl VerificationMode {
         Self::SemanticSimilarity,
     ];
 
-    /// The mode's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -80,7 +79,6 @@ impl VerificationMode {
         }
     }
 
-    /// The minimum committee size in this mode.
     pub const fn least_runners(self) -> u32 {
         match self {
             Self::None | Self::EconomicBond => 1,
@@ -158,12 +156,10 @@ pub struct Agreement {
 }
 
 impl Verification {
-    /// Mode `none`: one runner, whose result is accepted.
     pub const fn none() -> Self {
         Self::of(VerificationMode::None, 1)
     }
 
-    /// A mode with `runners` runners and none of its other fields.
     pub const fn of(mode: VerificationMode, runners: u32) -> Self {
         Self {
             mode,
@@ -224,7 +220,6 @@ impl Verification {
         }
     }
 
-    /// Checks M and the threshold, like [`Self::check`].
     fn check_numbers(&self) -> Result<(), (&'static str, String)> {
         let Self { mode, runners, threshold, .. } = self;
         let field = "verification.runners";
@@ -332,13 +327,11 @@ fn members<'r, T>(results: &[&'r [u8]], read: impl Fn(&'r [u8]) -> Option<T>) ->
     results.filter_map(|(index, &result)| Some((index, read(result)?))).collect()
 }
 
-/// The digest of the value that a result votes for.
 fn vote(pointer: &Pointer, result: &[u8]) -> Result<Hash, String> {
     let json = parse(result)?;
     Ok(digest(&field(&json, pointer)?.to_string()))
 }
 
-/// Parses a result as JSON.
 fn parse(result: &[u8]) -> Result<Json, String> {
     Json::parse(result).map_err(|error| format!("is not JSON: {error}"))
 }

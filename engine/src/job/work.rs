@@ -14,9 +14,7 @@ pub const MAX_CONFIRMATIONS: u32 = 300;
 /// The work, one variant per job kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A language model's answer.
     Llm(LlmWork),
-    /// An HTTP request.
     Http(HttpWork),
     /// The answer of a tool that is called through the Model Context Protocol.
     Mcp(McpWork),
@@ -44,7 +42,6 @@ impl Work {
 pub struct LlmWork {
     /// The model, by a name that runners register.
     pub model: String,
-    /// The conversation so far.
     pub messages: Vec<LlmMessage>,
     /// Maximum number of tokens in the answer; `None`: the endpoint's default.
     pub max_tokens: Option<u32>,
@@ -70,11 +67,8 @@ record!(LlmMessage { role, content });
 /// Parameters of an `http` job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpWork {
-    /// The method, such as GET or POST.
     pub method: String,
-    /// An http or https URL.
     pub url: String,
-    /// Names and values, in order.
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
     /// A JSON pointer (RFC 6901) into the answer; the value at it is the result.

@@ -17,24 +17,10 @@ const _: () =
 /// Why bytes are not a bitmap of the given length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BitmapError {
-    /// There are too few or too many bytes.
     #[error("{got} bytes for {len} bits, expected {expected}")]
-    Length {
-        /// Number of bits announced.
-        len: u32,
-        /// Number of bytes found.
-        got: usize,
-        /// Number of bytes that `len` bits take.
-        expected: usize,
-    },
-    /// A bit beyond the last one is set.
+    Length { len: u32, got: usize, expected: usize },
     #[error("last byte {byte:#04x} sets bits beyond the {len} announced")]
-    Padding {
-        /// Number of bits announced.
-        len: u32,
-        /// The last byte.
-        byte: u8,
-    },
+    Padding { len: u32, byte: u8 },
 }
 
 /// An exact number of bits: bit i lies in byte i / 8 at position i % 8, least significant first;
@@ -49,7 +35,6 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// `len` zeros.
     pub fn new(len: u32) -> Self {
         Self::truncated(len, vec![0; bytes_for(len)])
     }
@@ -93,7 +78,6 @@ impl Bitmap {
         Self { bits }
     }
 
-    /// Number of bits.
     pub fn len(&self) -> u32 {
         self.bits.len() as u32 // built from a u32 and never grown
     }
@@ -108,15 +92,12 @@ impl Bitmap {
         self.bits.get(at as usize).is_some_and(|bit| *bit)
     }
 
-    /// Sets bit `at`.
-    ///
     /// # Panics
     /// If `at` is beyond the end.
     pub fn set(&mut self, at: u32, bit: bool) {
         self.bits.set(at as usize, bit);
     }
 
-    /// Number of set bits.
     pub fn count_ones(&self) -> u32 {
         self.bits.count_ones() as u32 // no more than `len`
     }
@@ -132,7 +113,6 @@ impl Bitmap {
     }
 }
 
-/// ceil(len / 8).
 const fn bytes_for(len: u32) -> usize {
     len.div_ceil(8) as usize
 }
@@ -153,7 +133,6 @@ impl fmt::Debug for Bitmap {
     }
 }
 
-/// The encoded form of a bitmap.
 struct Form {
     bit_length: u32,
     bytes: Vec<u8>,

@@ -4,20 +4,21 @@
 //! The votes in a certificate depend on chance, or on its leader's choice, so the certificate that
 //! suits the dishonest validators best counts. It leaves out n − quorum of the `n` validators.
 
-use super::{ThresholdRule, subset, threshold};
+use super::{ThresholdRule, subset};
+use crate::presence::canonical;
 
 /// The fewest dishonest validators of `n` that can make a runner present that no honest one sees.
 pub fn to_fabricate(n: u32, rule: ThresholdRule) -> u32 {
     match rule {
-        ThresholdRule::Committee => threshold::of(n),
-        ThresholdRule::Quorum => threshold::of(threshold::quorum(n)),
+        ThresholdRule::Committee => canonical::of(n),
+        ThresholdRule::Quorum => canonical::of(canonical::quorum(n)),
         ThresholdRule::Subset => {
             // The fewer honest validators of the runner's subset are heard, the fewer votes it
             // takes.
-            let (subset, omitted) = (subset::size(n as usize) as u32, n - threshold::quorum(n));
+            let (subset, omitted) = (subset::size(n as usize) as u32, n - canonical::quorum(n));
             let enough = |dishonest: &u32| {
                 let honest = (subset - dishonest).saturating_sub(omitted);
-                *dishonest >= threshold::of(dishonest + honest)
+                *dishonest >= canonical::of(dishonest + honest)
             };
             (1..=subset).find(enough).unwrap_or(subset)
         }
@@ -27,13 +28,13 @@ pub fn to_fabricate(n: u32, rule: ThresholdRule) -> u32 {
 /// The fewest dishonest validators of `n` that can hide a runner that is connected to its whole
 /// subset; 0 if chance alone can.
 pub fn to_hide(n: u32, rule: ThresholdRule) -> u32 {
-    let (subset, omitted) = (subset::size(n as usize) as u32, n - threshold::quorum(n));
+    let (subset, omitted) = (subset::size(n as usize) as u32, n - canonical::quorum(n));
     let enough = |dishonest: &u32| {
         let honest = (subset - dishonest).saturating_sub(omitted);
         let need = match rule {
-            ThresholdRule::Committee => threshold::of(n),
-            ThresholdRule::Quorum => threshold::of(threshold::quorum(n)),
-            ThresholdRule::Subset => threshold::of(dishonest + honest),
+            ThresholdRule::Committee => canonical::of(n),
+            ThresholdRule::Quorum => canonical::of(canonical::quorum(n)),
+            ThresholdRule::Subset => canonical::of(dishonest + honest),
         };
         honest < need
     };
@@ -65,7 +66,7 @@ mod tests {
             let votes: Vec<_> = votes.iter().map(|(v, bitmap)| (*v, bitmap)).collect();
             canonical(&votes, 1, n, rule, &members).get(0)
         };
-        choices(n, threshold::quorum(n)).map(outcome).collect()
+        choices(n, canonical::quorum(n)).map(outcome).collect()
     }
 
     #[test]

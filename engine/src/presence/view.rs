@@ -54,7 +54,6 @@ impl fmt::Display for Label {
 /// chain's condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
-    /// No connection is open and authenticated.
     Connection,
     /// No valid ping arrived in time, or none since the last hard failure of a dispatch.
     Ping,
@@ -71,7 +70,6 @@ pub struct LocalView {
     needed: BTreeSet<Label>,
 }
 
-/// A connected runner.
 #[derive(Debug, Clone)]
 struct ViewLink {
     /// The validator's head when the last valid ping arrived; `None` before the first, and after
@@ -104,7 +102,6 @@ impl LocalView {
         self.with(runner, |link| link.pinged_at = None);
     }
 
-    /// The runner said whether it takes new work.
     pub fn accepting(&mut self, runner: &Address, accepting: bool) {
         self.with(runner, |link| link.accepting = accepting);
     }
@@ -149,7 +146,6 @@ impl LocalView {
         (!link.withdrawn.is_disjoint(&self.needed)).then_some(Unmet::Label)
     }
 
-    /// The labels that the runner has withdrawn on this connection.
     pub fn withdrawn(&self, runner: &Address) -> impl Iterator<Item = &Label> {
         self.links.get(runner).into_iter().flat_map(|link| &link.withdrawn)
     }

@@ -12,15 +12,10 @@ use std::{fmt, str::FromStr};
 pub struct Address(pub [u8; 20]);
 
 impl Address {
-    /// System actor 0x01, the runner registry.
     pub const REGISTRY: Self = Self::system(0x01);
-    /// System actor 0x02, the job dispatcher.
     pub const DISPATCHER: Self = Self::system(0x02);
-    /// System actor 0x03, the result verifier.
     pub const VERIFIER: Self = Self::system(0x03);
-    /// System actor 0x07, entitlements.
     pub const ENTITLEMENTS: Self = Self::system(0x07);
-    /// System actor 0x09, governance and parameters.
     pub const GOVERNANCE: Self = Self::system(0x09);
 
     const fn system(number: u8) -> Self {
@@ -37,7 +32,6 @@ impl Address {
         Self(*last)
     }
 
-    /// The address's bytes.
     pub const fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }

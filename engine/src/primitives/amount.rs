@@ -13,7 +13,6 @@ pub struct Wei(u128);
 impl Wei {
     pub const ZERO: Self = Self(0);
 
-    /// An amount from wei.
     pub const fn new(wei: u128) -> Self {
         Self(wei)
     }
@@ -23,17 +22,14 @@ impl Wei {
         Self(cby.saturating_mul(CBY))
     }
 
-    /// The amount in wei.
     pub const fn get(self) -> u128 {
         self.0
     }
 
-    /// Whether the amount is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The sum; `None` on overflow.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(sum) => Some(Self(sum)),
@@ -41,7 +37,6 @@ impl Wei {
         }
     }
 
-    /// The difference; `None` if `other` is larger.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(rest) => Some(Self(rest)),
@@ -57,17 +52,14 @@ impl Wei {
         }
     }
 
-    /// The sum, capped at the end of the range.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This price per unit times `units`, capped at the end of the range.
     pub const fn saturating_mul(self, units: u128) -> Self {
         Self(self.0.saturating_mul(units))
     }
@@ -156,20 +148,16 @@ macro_rules! gas {
         pub struct $name(u64);
 
         impl $name {
-            /// A quantity of zero.
             pub const ZERO: Self = Self(0);
 
-            /// A quantity of `units`.
             pub const fn new(units: u64) -> Self {
                 Self(units)
             }
 
-            /// The number of units.
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// The sum, capped at the end of the range.
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }

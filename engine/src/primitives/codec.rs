@@ -18,26 +18,13 @@ pub enum DecodeError {
     Malformed(String),
     /// A byte string, text or list above its bound.
     #[error("length {got} exceeds the limit of {limit}")]
-    TooLong {
-        /// The length found.
-        got: u64,
-        limit: u64,
-    },
-    /// A fixed-size byte string of another size.
+    TooLong { got: u64, limit: u64 },
     #[error("{got} bytes where {expected} are expected")]
-    WrongLength {
-        /// The length found.
-        got: usize,
-        /// The required length.
-        expected: usize,
-    },
-    /// A required field is missing.
+    WrongLength { got: usize, expected: usize },
     #[error("field `{0}` is missing")]
     MissingField(&'static str),
-    /// A field that the record does not have.
     #[error("unknown field `{0}`")]
     UnknownField(String),
-    /// Decodable, but not in its deterministic form.
     #[error("not in deterministic form (RFC 8949 §4.2)")]
     NotDeterministic,
     /// Well formed, but not a value of the type.
@@ -53,7 +40,6 @@ impl From<minicbor::decode::Error> for DecodeError {
 
 /// A value with exactly one CBOR form.
 pub trait Encode {
-    /// Appends the value's form.
     fn encode(&self, w: &mut Writer);
 
     /// Whether a record leaves the field out. Only `None` is left out.
@@ -64,7 +50,6 @@ pub trait Encode {
 
 /// A value that can be read back from its form.
 pub trait Decode: Sized {
-    /// Reads the value at the reader's position.
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
     /// The value of the field in a record that leaves it out.
@@ -110,27 +95,22 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// A writer with an empty buffer.
     pub fn new() -> Self {
         Self(Encoder::new(Vec::new()))
     }
 
-    /// The bytes that were written.
     pub fn finish(self) -> Vec<u8> {
         self.0.into_writer()
     }
 
-    /// An unsigned integer.
     pub fn u64(&mut self, value: u64) {
         infallible!(self.0.u64(value));
     }
 
-    /// A truth value.
     pub fn bool(&mut self, value: bool) {
         infallible!(self.0.bool(value));
     }
 
-    /// A byte string.
     pub fn bytes(&mut self, value: &[u8]) {
         infallible!(self.0.bytes(value));
     }
@@ -167,24 +147,20 @@ impl<'a> Reader<'a> {
         Self(Decoder::new(bytes))
     }
 
-    /// An unsigned integer.
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(self.0.u64()?)
     }
 
-    /// A truth value.
     pub fn bool(&mut self) -> Result<bool, DecodeError> {
         Ok(self.0.bool()?)
     }
 
-    /// A byte string of at most `limit` bytes.
     pub fn bytes(&mut self, limit: usize) -> Result<&'a [u8], DecodeError> {
         let bytes = self.0.bytes()?;
         bounded(bytes.len(), limit)?;
         Ok(bytes)
     }
 
-    /// A byte string of exactly `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let bytes = self.0.bytes()?;
         bytes.try_into().map_err(|_| DecodeError::WrongLength { got: bytes.len(), expected: N })
@@ -236,6 +212,7 @@ macro_rules! record {
         impl $crate::primitives::codec::Encode for $name {
             fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
                 use $crate::primitives::codec::Encode;
+
                 w.record(&mut [$((stringify!($field), &self.$field as &dyn Encode)),*]);
             }
         }
@@ -245,6 +222,7 @@ macro_rules! record {
                 r: &mut $crate::primitives::codec::Reader<'_>,
             ) -> Result<Self, $crate::primitives::codec::DecodeError> {
                 use $crate::primitives::codec::{Decode, DecodeError};
+
                 $(let mut $field = None;)*
                 r.record(|key, _r| match key {
                     $(stringify!($field) => {
@@ -270,7 +248,6 @@ macro_rules! record {
 macro_rules! names {
     ($ty:ident: $($variant:ident = $name:literal),* $(,)?) => {
         impl $ty {
-            /// All variants in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             pub const fn name(self) -> &'static str {
@@ -279,7 +256,6 @@ macro_rules! names {
                 }
             }
 
-            /// The variant with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().find(|one| one.name() == name).copied()
             }

@@ -12,7 +12,6 @@ impl Hash {
     /// 32 zero bytes: the parent of the genesis block, the root of an empty map.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// The digest's bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

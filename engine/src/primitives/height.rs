@@ -8,15 +8,12 @@ use std::fmt;
 pub struct Height(u64);
 
 impl Height {
-    /// The genesis block's height.
     pub const GENESIS: Self = Self(0);
 
-    /// A height from its number.
     pub const fn new(height: u64) -> Self {
         Self(height)
     }
 
-    /// The height's number.
     pub const fn get(self) -> u64 {
         self.0
     }

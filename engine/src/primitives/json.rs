@@ -20,7 +20,6 @@ pub struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner at the beginning of `text`.
     pub const fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -35,7 +34,6 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Reads white space.
     pub fn skip_white(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
@@ -54,7 +52,6 @@ impl<'a> Scanner<'a> {
         if self.eat(byte) { Ok(()) } else { self.fail(what) }
     }
 
-    /// The error that `what` is expected here.
     pub const fn fail<T>(&self, what: &'static str) -> Result<T, Expected> {
         Err(Expected { what, at: self.at })
     }
@@ -74,7 +71,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads the digits that come next, if any.
     pub fn digits(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let len = rest.bytes().take_while(u8::is_ascii_digit).count();

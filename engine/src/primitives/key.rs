@@ -14,10 +14,8 @@ use std::{cmp::Ordering, fmt, hash};
 /// The reason why bytes are not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Not a compressed point of the curve.
     #[error("not a compressed secp256k1 public key (33 bytes, on the curve)")]
     PublicKey,
-    /// Zero or not below the curve's order.
     #[error("not a secp256k1 secret key (32 bytes, neither zero nor beyond the order)")]
     SecretKey,
 }
@@ -41,7 +39,6 @@ impl PublicKey {
         Self { compressed: parsed.serialize(), parsed }
     }
 
-    /// The compressed point.
     pub const fn as_bytes(&self) -> &[u8; 33] {
         &self.compressed
     }
@@ -54,7 +51,6 @@ impl PublicKey {
         Address(address)
     }
 
-    /// Whether `signature` over `digest` was made with this key's secret.
     pub fn verify(&self, digest: &Hash, signature: &Signature) -> bool {
         signature.parse().is_some_and(|signature| {
             ecdsa::verify(&signature.to_standard(), message(digest), &self.parsed).is_ok()
@@ -139,12 +135,10 @@ impl SecretKey {
         self.0.to_secret_bytes()
     }
 
-    /// The public half.
     pub fn public_key(&self) -> PublicKey {
         PublicKey::from_parsed(self.0.public_key())
     }
 
-    /// The account this key controls.
     pub fn address(&self) -> Address {
         self.public_key().address()
     }
@@ -172,7 +166,6 @@ impl fmt::Debug for SecretKey {
 pub struct Signature(pub [u8; 65]);
 
 impl Signature {
-    /// The signature's bytes.
     pub const fn as_bytes(&self) -> &[u8; 65] {
         &self.0
     }

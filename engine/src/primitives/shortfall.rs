@@ -11,14 +11,12 @@ const NAME: &str = "InsufficientBalance: ";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
     pub payer: Address,
-    /// The amount of the payment.
     pub need: Wei,
     /// The payer's balance, which is less.
     pub have: Wei,
 }
 
 impl Shortfall {
-    /// The missing amount.
     pub const fn missing(&self) -> Wei {
         self.need.saturating_sub(self.have)
     }

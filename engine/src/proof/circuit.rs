@@ -81,7 +81,6 @@ pub(super) struct Factors {
 }
 
 impl CircuitValues {
-    /// The values that follow from a statement and its witness.
     pub(super) fn of(statement: &Statement, witness: &Witness) -> Self {
         let inputs = statement.inputs().map(|input| input.0);
         let [task_id, agent, constraint_hash, output_commitment] = inputs;
@@ -144,12 +143,10 @@ impl Arithmetic for Recorder {
 pub struct Circuit(Option<CircuitValues>);
 
 impl Circuit {
-    /// The circuit without values, as a setup reads it.
     pub fn blank() -> Self {
         Self(None)
     }
 
-    /// The circuit with the values that follow from a statement and its witness.
     pub fn of(statement: &Statement, witness: &Witness) -> Self {
         Self(Some(CircuitValues::of(statement, witness)))
     }
@@ -183,7 +180,6 @@ impl ConstraintSynthesizer<Fr> for Circuit {
     }
 }
 
-/// Adds constraints to a constraint system.
 struct Builder {
     cs: ConstraintSystemRef<Fr>,
     /// Values of the assignment that have no variable yet.
@@ -191,13 +187,11 @@ struct Builder {
 }
 
 impl Builder {
-    /// A new variable, with the assignment's next value.
     fn next(&mut self) -> Result<Variable, SynthesisError> {
         let value = self.values.as_mut().and_then(Iterator::next);
         self.cs.new_witness_variable(|| value.ok_or(SynthesisError::AssignmentMissing))
     }
 
-    /// A new variable for left · right.
     fn product(
         &mut self,
         left: LinearCombination<Fr>,

@@ -140,7 +140,6 @@ pub(super) const INTERNAL_CONSTANTS: [Fr; PARTIAL_ROUNDS] = elements(&[
     "0ef915f0ac120b876abccceb344a1d36bad3f3c5ab91a8ddcbec2e060d8befac",
 ]);
 
-/// Parses a table of numbers.
 const fn elements<const N: usize>(digits: &[&str; N]) -> [Fr; N] {
     let mut elements = [Fr::new(BigInt::new([0; 4])); N];
     let mut i = 0;

@@ -31,19 +31,10 @@ pub(super) const INPUT_NAMES: [&str; INPUTS] =
 /// The reason why bytes are not a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Not the length of a proof.
     #[error("{got} bytes where a proof has {PROOF_BYTES}")]
-    Length {
-        /// The length found.
-        got: usize,
-    },
-    /// The wrong number of public inputs.
+    Length { got: usize },
     #[error("{got} public inputs where a proof has {INPUTS}")]
-    Count {
-        /// The number found.
-        got: u32,
-    },
-    /// A public input at or above the modulus of the scalar field.
+    Count { got: u32 },
     #[error("public input `{input}` is not below the field's modulus")]
     Input { input: &'static str },
     #[error("point {point}: {why}")]
@@ -52,7 +43,6 @@ pub enum FormatError {
         point: &'static str,
         why: PointError,
     },
-    /// Readable, but not in a proof's canonical form.
     #[error("not in a proof's canonical form")]
     NotCanonical,
 }
@@ -63,12 +53,10 @@ pub struct Proof {
     pub(super) a: G1Affine,
     pub(super) b: G2Affine,
     pub(super) c: G1Affine,
-    /// The statement that it claims to prove.
     pub statement: Statement,
 }
 
 impl Proof {
-    /// Reads a proof from its canonical form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormatError> {
         let length = FormatError::Length { got: bytes.len() };
         let bytes: &[u8; PROOF_BYTES] = bytes.try_into().map_err(|_| length)?;
@@ -86,7 +74,6 @@ impl Proof {
         if proof.to_bytes() == *bytes { Ok(proof) } else { Err(FormatError::NotCanonical) }
     }
 
-    /// The proof's canonical form.
     pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
         let mut points = Vec::with_capacity(POINTS_BYTES);
         self.a.write(&mut points);
@@ -120,7 +107,6 @@ pub(super) fn frame(points: &[u8], statement: &Statement) -> [u8; PROOF_BYTES] {
     bytes.try_into().expect("points, a count and the inputs are as long as a proof")
 }
 
-/// Reads the count and the public inputs.
 fn read_statement(bytes: &[u8]) -> Result<Statement, FormatError> {
     let (count, inputs) = bytes.split_at(4);
     let got = u32::from_be_bytes(count.try_into().expect("four bytes were split off"));

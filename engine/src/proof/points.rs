@@ -13,16 +13,12 @@ use ark_ff::PrimeField as _;
 /// The reason why bytes are not a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
-    /// Fewer bytes than a point has.
     #[error("cut short")]
     CutShort,
-    /// A coordinate that is not an element of the field.
     #[error("a coordinate not below the modulus")]
     Coordinate,
-    /// Coordinates that do not satisfy the curve's equation.
     #[error("not on the curve")]
     OffCurve,
-    /// A point of the curve that is outside of the group.
     #[error("on the curve, but not in the group of prime order")]
     Subgroup,
     /// The neutral element, which no honest setup or prover produces.
@@ -30,9 +26,7 @@ pub enum PointError {
     Infinity,
 }
 
-/// A point of either group.
 pub(super) trait Point: Sized {
-    /// Appends the point's form.
     fn write(&self, to: &mut Vec<u8>);
 
     /// Reads a point off the front of `bytes`; it may be at infinity.

@@ -15,7 +15,6 @@ use std::convert::Infallible;
 /// Fifth powers in one permutation.
 pub(super) const POWERS: usize = 2 * HALF_FULL_ROUNDS * WIDTH + PARTIAL_ROUNDS;
 
-/// The arithmetic that a permutation computes with.
 pub(super) trait Arithmetic {
     /// A number; the default is zero.
     type Number: Clone + Default;
@@ -88,7 +87,6 @@ pub(super) fn hash_2<A: Arithmetic>(
     hash_4(arithmetic, [a, b, A::Number::default(), A::Number::default()])
 }
 
-/// Arithmetic on field elements.
 pub(super) struct Plain;
 
 impl Arithmetic for Plain {

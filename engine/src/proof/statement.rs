@@ -27,7 +27,6 @@ impl Element {
         Self(Fr::from_be_bytes_mod_order(bytes))
     }
 
-    /// The element's canonical form.
     pub fn to_bytes(self) -> [u8; 32] {
         bytes(self.0.into_bigint())
     }
@@ -64,7 +63,6 @@ impl Decode for Element {
     }
 }
 
-/// An integer from its big-endian form.
 pub(super) fn integer(bytes: &[u8; 32]) -> BigInt<4> {
     let (limbs, _) = bytes.as_chunks();
     let mut integer = BigInt::default();
@@ -74,7 +72,6 @@ pub(super) fn integer(bytes: &[u8; 32]) -> BigInt<4> {
     integer
 }
 
-/// An integer's big-endian form.
 pub(super) fn bytes(integer: BigInt<4>) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (chunk, limb) in bytes.as_chunks_mut().0.iter_mut().zip(integer.0.into_iter().rev()) {
@@ -137,7 +134,6 @@ impl fmt::Debug for Witness {
 pub struct Statement {
     /// The task: on a chain, a hash of its id and of the digest of its inputs.
     pub task_id: Element,
-    /// The agent's key.
     pub agent: Element,
     /// hash_4 of the output, unsalted: a guess at the output can be tested.
     pub constraint_hash: Element,
@@ -164,7 +160,6 @@ impl Statement {
         hash_2(hash_2(self.task_id, self.agent), self.output_commitment)
     }
 
-    /// The public inputs in their order.
     pub fn inputs(&self) -> [Element; INPUTS] {
         [self.task_id, self.agent, self.constraint_hash, self.output_commitment]
     }

@@ -14,28 +14,23 @@ pub const MAX_LABEL_BYTES: usize = 128;
 /// `pool:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ability {
-    /// Jobs of this kind.
     Kind(JobKind),
     /// `llm` jobs that name this model, for answers or embeddings.
     Model(String),
-    /// `mcp` jobs that name this server.
     Server(String),
     /// Jobs that require a trusted execution environment.
     Tee,
-    /// Jobs that only members of this pool may run.
     Pool(String),
 }
 
 /// Why a text is not a label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AbilityError {
-    /// The text has none of the forms.
     #[error(
         "`{0}` is not a label: expected a kind (llm, http, mcp, eth_send, custom), llm:MODEL, \
          mcp:SERVER, tee or pool:NAME"
     )]
     Unknown(String),
-    /// The label does not fit into a frame.
     #[error("a label of {0} bytes: the maximum is {MAX_LABEL_BYTES}")]
     TooLong(usize),
 }

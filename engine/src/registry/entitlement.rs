@@ -17,13 +17,10 @@ pub const MAX_POOL_ID: usize = 64;
 /// Why a grant or a revocation is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// The pool id is empty or too long.
     #[error("InvalidPool: a pool id has 1 to {MAX_POOL_ID} bytes, not {0}")]
     Id(usize),
-    /// The pool belongs to another account.
     #[error("NotPoolOwner: pool `{pool}` belongs to {owner}")]
     NotOwner { pool: String, owner: Address },
-    /// The runner is not a member.
     #[error("NotMember: {runner} is not in pool `{pool}`")]
     NotMember { pool: String, runner: Address },
 }
@@ -63,7 +60,6 @@ impl Entitlements {
         Ok(())
     }
 
-    /// Removes `runner` from `pool`.
     pub fn revoke(
         &mut self,
         sender: Address,
@@ -79,14 +75,12 @@ impl Entitlements {
         }
     }
 
-    /// Whether `runner` is in `pool` at `now`.
     pub fn is_member(&self, pool: &str, runner: Address, now: Height) -> bool {
         self.members
             .get(&(pool.to_owned(), runner))
             .is_some_and(|m| m.valid_until.is_none_or(|until| now <= until))
     }
 
-    /// Every pool and its owner, by name.
     pub fn pools(&self) -> impl Iterator<Item = (&str, &Address)> {
         self.owners.iter().map(|(pool, owner)| (pool.as_str(), owner))
     }

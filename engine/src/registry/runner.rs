@@ -16,19 +16,15 @@ use std::{fmt, str::FromStr, sync::Arc};
 /// The kinds of off-chain work; MRU keys contain the discriminants (CIP-11 §9.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobKind {
-    /// A language model call.
     Llm = 0x01,
-    /// An HTTP request.
     Http = 0x02,
     /// A Model Context Protocol tool call.
     Mcp = 0x03,
-    /// An Ethereum transaction.
     EthSend = 0x04,
     Custom = 0x05,
 }
 
 impl JobKind {
-    /// Every kind, in the order of their discriminants.
     pub const ALL: [Self; 5] = [Self::Llm, Self::Http, Self::Mcp, Self::EthSend, Self::Custom];
 
     /// The kind's name in topologies, commands and JSON.
@@ -149,9 +145,7 @@ pub struct Runner {
     pub reputation: u32,
     /// Height of its last on-chain heartbeat, or of its registration.
     pub last_heartbeat: Height,
-    /// Height of its registration.
     pub registered_at: Height,
-    /// Number of jobs assigned and not yet ended.
     pub active_jobs: u32,
     /// Whether it left. Its record stays, so that validators can name this as the reason of a
     /// goodbye.
@@ -185,40 +179,26 @@ impl Runner {
 /// Why the registry refuses a change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// The address is already registered.
     #[error("RunnerExists: {0} is registered")]
     Exists(Address),
     /// The address is not registered, or has left.
     #[error("UnknownRunner: {0} is not registered")]
     Unknown(Address),
-    /// The stake is below the minimum.
     #[error("InsufficientStake: {got} wei locked, at least {MIN_STAKE} are needed")]
-    Stake {
-        /// The stake offered, in wei.
-        got: Wei,
-    },
-    /// The stake would be lowered.
+    Stake { got: Wei },
     #[error(
         "StakeLowered: {locked} wei are locked; a stake only grows, and is returned when the \
          runner deregisters"
     )]
-    StakeLowered {
-        /// The present stake, in wei.
-        locked: Wei,
-    },
-    /// The job kinds are empty, repeated or out of order.
+    StakeLowered { locked: Wei },
     #[error("InvalidCapabilities: kinds must be one or more, ascending, without repeats")]
     Kinds,
-    /// The runner could not execute any job.
     #[error("InvalidCapabilities: max_concurrent_jobs must be at least 1")]
     Concurrency,
-    /// There are too many names of models or servers, or an empty or too long one.
     #[error("InvalidCapabilities: {0} may have {MAX_NAMES} names of 1 to {MAX_NAME_BYTES} bytes")]
     Names(&'static str),
-    /// Jobs are assigned to the runner.
     #[error("RunnerBusy: {active} jobs are assigned to {runner}; wait until they end")]
     Busy { runner: Address, active: u32 },
-    /// A vote has no bit for another runner.
     #[error("RegistryFull: {CAPACITY} runners are registered, a vote carries no more")]
     Full,
 }
@@ -228,22 +208,18 @@ pub enum RegistryError {
 pub struct Order(Arc<Vec<Address>>);
 
 impl Order {
-    /// Number of runners registered.
     pub fn len(&self) -> u32 {
         u32::try_from(self.0.len()).expect("the registry holds at most CAPACITY runners")
     }
 
-    /// Whether no runner is registered.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The runners' addresses, by index.
     pub fn as_slice(&self) -> &[Address] {
         &self.0
     }
 
-    /// A runner's index.
     pub fn index(&self, runner: &Address) -> Option<u32> {
         self.0.iter().position(|a| a == runner).and_then(|i| u32::try_from(i).ok())
     }
@@ -274,7 +250,6 @@ impl Registry {
         self.runners.get(runner)
     }
 
-    /// Every record, by address.
     pub fn iter(&self) -> impl Iterator<Item = (&Address, &Runner)> {
         self.runners.iter()
     }
@@ -385,7 +360,6 @@ impl Registry {
         Ok(stake)
     }
 
-    /// Records an on-chain heartbeat.
     pub fn heartbeat(&mut self, runner: &Address, now: Height) -> Result<(), RegistryError> {
         self.change(runner, |r| r.last_heartbeat = now)
     }
@@ -395,7 +369,6 @@ impl Registry {
         self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_add(1))
     }
 
-    /// Removes an active job.
     pub fn release(&mut self, runner: &Address) -> Result<(), RegistryError> {
         self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_sub(1))
     }

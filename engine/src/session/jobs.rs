@@ -90,14 +90,12 @@ impl JobReport {
 pub enum Offer {
     /// Too few validators have assigned the attempt: the answer follows with [`Decided`].
     Wait,
-    /// Run the job.
     Accept,
     /// The job is known and has no delivery for this validator.
     Duplicate,
     /// The job is known and done. Hand the delivery over: this validator dispatched the job before,
     /// or no validator has taken the delivery yet.
     HandOver(JobReport),
-    /// The job cannot be taken.
     Reject(RejectReason),
 }
 
@@ -153,7 +151,6 @@ pub struct JobTable {
     finished: BTreeMap<Hash, Finished>,
     result_bytes: usize,
     over: BTreeMap<Hash, Over>,
-    /// Jobs with forgotten commitments, for [`JobTable::take_forgotten`].
     forgotten: Vec<Hash>,
 }
 
@@ -201,16 +198,13 @@ impl KnownJob {
     }
 }
 
-/// A job that has ended on this runner.
 #[derive(Debug, Clone, Copy)]
 struct Over {
     deadline: Height,
-    /// The reason for the refusal if the job was rejected.
     rejected: Option<RejectReason>,
 }
 
 impl JobTable {
-    /// A runner that runs at most `max_concurrent` jobs at a time, without jobs yet.
     pub const fn new(max_concurrent: u32) -> Self {
         Self {
             capacity: max_concurrent,
@@ -256,7 +250,7 @@ impl JobTable {
         self.agreeing = validators.max(1);
     }
 
-    /// Limits the number of concurrent jobs from now on. Running jobs continue.
+    /// From now on; running jobs continue.
     pub fn limit(&mut self, max_concurrent: u32) {
         self.max_concurrent = max_concurrent;
         self.overloaded = false;
@@ -459,12 +453,10 @@ impl JobTable {
         due
     }
 
-    /// Number of jobs running now.
     pub fn active(&self) -> u32 {
         u32::try_from(self.running.len()).expect("the limit of running jobs is a u32")
     }
 
-    /// Whether the job is running.
     pub fn is_running(&self, job_id: &Hash) -> bool {
         self.running.contains_key(job_id)
     }

@@ -19,9 +19,9 @@
 //!
 //! On receiving `Hello`:
 //! * the validator checks version, role, admission (registered, not deregistered, stake, subset:
-//!   its driver's answer to [`validator::Event::Admit`]) and that the key is the certificate's, in
-//!   this order, and that the challenge is not its own; it sends its own `Hello` and a `HelloAck`
-//!   over the runner's nonce;
+//!   its driver's answer to [`validator::ValidatorEvent::Admit`]) and that the key is the
+//!   certificate's, in this order, and that the challenge is not its own; it sends its own `Hello`
+//!   and a `HelloAck` over the runner's nonce;
 //! * the runner checks version, role, identity (the validator it meant to reach, with its
 //!   certificate) and that the challenge is not its own.
 //!
@@ -201,12 +201,18 @@ impl fmt::Debug for StreamId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output<E> {
     /// Open a bidirectional stream and write these bytes.
-    Open { stream: StreamId, bytes: Vec<u8> },
-    /// Write these bytes.
-    Send { stream: StreamId, bytes: Vec<u8> },
+    Open {
+        stream: StreamId,
+        bytes: Vec<u8>,
+    },
+    Send {
+        stream: StreamId,
+        bytes: Vec<u8>,
+    },
     /// Nothing more will be written on the stream; it may still be read.
-    Finish { stream: StreamId },
-    /// Something that matters beyond the connection.
+    Finish {
+        stream: StreamId,
+    },
     Event(E),
     /// The connection is over; no output follows. Earlier outputs still have to reach the peer:
     /// after a goodbye the driver waits a moment for that before it closes the connection.
@@ -218,7 +224,6 @@ pub enum Output<E> {
 /// Each `handle_*` and each command of the type itself may queue outputs; drain them with
 /// `poll_output` before the next one. After [`Output::Closed`] nothing has any effect.
 pub trait Session {
-    /// What the driver reports to its user.
     type Event;
 
     /// The next output; `None` until there is new input.
@@ -249,7 +254,6 @@ pub trait Session {
     /// The time of [`Self::next_timeout`] has come; `now` in ms.
     fn handle_timeout(&mut self, now: u64);
 
-    /// Says goodbye and ends the connection.
     fn close(&mut self, reason: GoodbyeReason);
 }
 
@@ -258,7 +262,6 @@ pub trait Session {
 pub enum End {
     Local(GoodbyeReason),
     Peer(GoodbyeReason),
-    /// The handshake was not complete in time.
     HandshakeTimeout,
     /// The control stream or the whole connection broke, or the peer ended it without a goodbye.
     Lost,

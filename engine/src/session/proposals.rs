@@ -72,7 +72,6 @@ impl Proposals {
         self.0.remove(validator);
     }
 
-    /// Forgets assignments past their deadlines.
     pub(super) fn advance(&mut self, head: Height) {
         for own in self.0.values_mut() {
             own.retain(|_, attempt| attempt.deadline >= head);

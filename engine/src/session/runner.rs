@@ -20,9 +20,7 @@ use crate::{
 pub struct RunnerConfig {
     /// The chain id that signatures cover.
     pub chain_id: u64,
-    /// The runner's key.
     pub key: SecretKey,
-    /// The key of the validator to be reached.
     pub validator: PublicKey,
     /// The key that the peer's certificate is bound to.
     pub certified: PublicKey,
@@ -112,22 +110,32 @@ struct Heartbeat {
     nonce: u64,
 }
 
-/// The state of a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum RunnerPhase {
     /// The validator opened it: an assignment or a question is due.
     Opened,
     /// The driver's answer is due.
-    Assigned { job_id: Hash, deadline: Height },
-    /// The job runs here.
-    Accepted { job_id: Hash },
+    Assigned {
+        job_id: Hash,
+        deadline: Height,
+    },
+    Accepted {
+        job_id: Hash,
+    },
     /// The result, the commitment or the failure report was sent; the end of the validator's half
     /// confirms that it arrived.
-    Delivering { job_id: Hash },
+    Delivering {
+        job_id: Hash,
+    },
     /// The validator asked for the result: the driver's answer is due.
-    Revealing { job_id: Hash },
+    Revealing {
+        job_id: Hash,
+    },
     /// The validator asked for a signature over these results: the driver's answer is due.
-    Aggregating { job_id: Hash, digest: Hash },
+    Aggregating {
+        job_id: Hash,
+        digest: Hash,
+    },
     /// Nothing is due: further frames are dropped.
     #[default]
     Over,
@@ -157,7 +165,6 @@ impl Runner {
         }
     }
 
-    /// Whether the handshake is complete and results can be delivered.
     pub const fn is_established(&self) -> bool {
         matches!(self.state, RunnerState::Established(_))
     }
@@ -180,7 +187,6 @@ impl Runner {
         }
     }
 
-    /// Answers the assignment or errand that came on `stream`.
     pub fn answer(&mut self, stream: StreamId, status: AckStatus) {
         let Some(JobStream { phase, .. }) = self.streams.jobs.get_mut(&stream) else { return };
         let RunnerPhase::Assigned { job_id, deadline } = *phase else { return };
@@ -536,7 +542,6 @@ impl Session for Runner {
 }
 
 impl RunnerPhase {
-    /// Whether a cancellation of the job may arrive on the stream.
     fn may_be_cancelled(self, job_id: &Hash) -> bool {
         match self {
             Self::Opened => true,

@@ -14,7 +14,6 @@ pub(super) struct JobStream<P> {
     pub(super) phase: P,
     /// The peer may still write on the stream.
     readable: bool,
-    /// This side has finished its half.
     pub(super) finished: bool,
 }
 
@@ -58,12 +57,10 @@ impl<P: Copy + Default + PartialEq, E> Streams<P, E> {
         self.jobs.keys().filter(|id| id.is_runners() == like.is_runners()).count()
     }
 
-    /// Whether this side may open one more stream.
     pub(super) fn has_room(&self) -> bool {
         self.opened_by(self.next_own) < MAX_JOB_STREAMS
     }
 
-    /// Opens a stream with these bytes.
     pub(super) fn open(&mut self, phase: P, bytes: Vec<u8>) -> StreamId {
         let stream = self.next_own.advance();
         self.jobs.insert(stream, JobStream::new(phase));
@@ -116,7 +113,6 @@ impl<P: Copy + Default + PartialEq, E> Streams<P, E> {
         }
     }
 
-    /// Concludes a stream on which nothing more is due.
     pub(super) fn finish(&mut self, id: StreamId) {
         self.conclude(id, P::default());
     }

@@ -6,11 +6,11 @@ mod peers;
 mod timing;
 
 use super::{
-    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session,
+    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Output, Session,
     StreamId,
     jobs::{JobTable, Offer, ProposedAttempt},
-    runner::{self, Runner},
-    validator::{self, AssignError, Validator},
+    runner::{Runner, RunnerConfig, RunnerEvent, RunnerOutput},
+    validator::{AssignError, Validator, ValidatorConfig, ValidatorEvent, ValidatorOutput},
 };
 use crate::{
     presence::Connectivity,
@@ -68,7 +68,7 @@ fn result(i: u32) -> JobResult {
 }
 
 fn validator() -> Validator {
-    let config = validator::ValidatorConfig {
+    let config = ValidatorConfig {
         chain_id: CHAIN,
         key: key("validator"),
         certified: key("runner").public_key(),
@@ -80,7 +80,7 @@ fn validator() -> Validator {
 }
 
 fn runner() -> Runner {
-    let config = runner::RunnerConfig {
+    let config = RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: key("validator").public_key(),
@@ -102,8 +102,8 @@ struct Pair {
     /// Maps the runner's id of a stream to the validator's.
     streams: BTreeMap<StreamId, StreamId>,
     /// Outputs for the drivers' users.
-    runner_says: Vec<runner::RunnerOutput>,
-    validator_says: Vec<validator::ValidatorOutput>,
+    runner_says: Vec<RunnerOutput>,
+    validator_says: Vec<ValidatorOutput>,
     /// Number of frames on the control stream, by type.
     control_frames: BTreeMap<u8, usize>,
 }
@@ -162,9 +162,9 @@ impl Pair {
         }
     }
 
-    fn runner_output(&mut self, output: runner::RunnerOutput) {
+    fn runner_output(&mut self, output: RunnerOutput) {
         match output {
-            runner::RunnerOutput::Open { stream, bytes } => {
+            RunnerOutput::Open { stream, bytes } => {
                 let Some(theirs) = self.validator.handle_opened() else { return };
                 self.streams.insert(stream, theirs);
                 self.count(stream, &bytes);
@@ -172,57 +172,54 @@ impl Pair {
                     self.validator.handle_data(theirs, chunk);
                 }
             }
-            runner::RunnerOutput::Send { stream, bytes } => {
+            RunnerOutput::Send { stream, bytes } => {
                 self.count(stream, &bytes);
                 for chunk in bytes.chunks(self.chunk) {
                     self.validator.handle_data(self.to_validator(stream), chunk);
                 }
             }
-            runner::RunnerOutput::Finish { stream } => {
+            RunnerOutput::Finish { stream } => {
                 self.validator.handle_finished(self.to_validator(stream));
             }
-            runner::RunnerOutput::Event(runner::RunnerEvent::Assigned {
-                stream,
-                ref assignment,
-            }) => {
+            RunnerOutput::Event(RunnerEvent::Assigned { stream, ref assignment }) => {
                 assert_eq!(assignment.job_spec, body(b"spec"));
                 self.runner.answer(stream, self.answer);
                 self.runner_says.push(output);
             }
-            runner::RunnerOutput::Closed(_) => {
+            RunnerOutput::Closed(_) => {
                 self.validator.handle_connection_lost();
                 self.runner_says.push(output);
             }
-            output @ runner::RunnerOutput::Event(_) => self.runner_says.push(output),
+            output @ RunnerOutput::Event(_) => self.runner_says.push(output),
         }
     }
 
-    fn validator_output(&mut self, output: validator::ValidatorOutput) {
+    fn validator_output(&mut self, output: ValidatorOutput) {
         match output {
-            validator::ValidatorOutput::Open { stream, bytes } => {
+            ValidatorOutput::Open { stream, bytes } => {
                 let Some(theirs) = self.runner.handle_opened() else { return };
                 self.streams.insert(theirs, stream);
                 for chunk in bytes.chunks(self.chunk) {
                     self.runner.handle_data(theirs, chunk);
                 }
             }
-            validator::ValidatorOutput::Send { stream, bytes } => {
+            ValidatorOutput::Send { stream, bytes } => {
                 self.count(stream, &bytes);
                 for chunk in bytes.chunks(self.chunk) {
                     self.runner.handle_data(self.to_runner(stream), chunk);
                 }
             }
-            validator::ValidatorOutput::Finish { stream } => {
+            ValidatorOutput::Finish { stream } => {
                 self.runner.handle_finished(self.to_runner(stream));
             }
-            validator::ValidatorOutput::Event(validator::ValidatorEvent::Admit { .. }) => {
+            ValidatorOutput::Event(ValidatorEvent::Admit { .. }) => {
                 self.validator.handle_admission(self.admission);
             }
-            validator::ValidatorOutput::Closed(_) => {
+            ValidatorOutput::Closed(_) => {
                 self.runner.handle_connection_lost();
                 self.validator_says.push(output);
             }
-            output @ validator::ValidatorOutput::Event(_) => self.validator_says.push(output),
+            output @ ValidatorOutput::Event(_) => self.validator_says.push(output),
         }
     }
 
@@ -237,12 +234,12 @@ impl Pair {
     }
 
     /// The validator's outputs since the last call.
-    fn validator_said(&mut self) -> Vec<validator::ValidatorOutput> {
+    fn validator_said(&mut self) -> Vec<ValidatorOutput> {
         std::mem::take(&mut self.validator_says)
     }
 
     /// The runner's outputs since the last call.
-    fn runner_said(&mut self) -> Vec<runner::RunnerOutput> {
+    fn runner_said(&mut self) -> Vec<RunnerOutput> {
         std::mem::take(&mut self.runner_says)
     }
 
@@ -251,15 +248,12 @@ impl Pair {
     }
 }
 
-fn outcome(i: u32, outcome: DispatchOutcome) -> validator::ValidatorOutput {
-    validator::ValidatorOutput::Event(validator::ValidatorEvent::Outcome {
-        job_id: job(i),
-        outcome,
-    })
+fn outcome(i: u32, outcome: DispatchOutcome) -> ValidatorOutput {
+    ValidatorOutput::Event(ValidatorEvent::Outcome { job_id: job(i), outcome })
 }
 
-fn accepted(i: u32) -> validator::ValidatorOutput {
-    validator::ValidatorOutput::Event(validator::ValidatorEvent::Accepted { job_id: job(i) })
+fn accepted(i: u32) -> ValidatorOutput {
+    ValidatorOutput::Event(ValidatorEvent::Accepted { job_id: job(i) })
 }
 
 #[test]
@@ -270,17 +264,15 @@ fn a_handshake_ends_with_the_first_ping_in_chunks_of_any_size() {
         assert_eq!(
             pair.validator_said(),
             [
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Established),
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
-                    height: HEAD
-                })
+                ValidatorOutput::Event(ValidatorEvent::Established),
+                ValidatorOutput::Event(ValidatorEvent::Pinged { height: HEAD })
             ]
         );
         assert_eq!(
             pair.runner_said(),
             [
-                runner::RunnerOutput::Event(runner::RunnerEvent::Established),
-                runner::RunnerOutput::Event(runner::RunnerEvent::Told { head: HEAD })
+                RunnerOutput::Event(RunnerEvent::Established),
+                RunnerOutput::Event(RunnerEvent::Told { head: HEAD })
             ]
         );
         assert_eq!((pair.runner.next_timeout(), pair.validator.next_timeout()), (None, None));
@@ -301,12 +293,9 @@ fn there_is_one_ping_and_one_pong_per_block() {
         let height = Height::new(height);
         assert_eq!(
             pair.validator_said(),
-            [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged { height })]
+            [ValidatorOutput::Event(ValidatorEvent::Pinged { height })]
         );
-        assert_eq!(
-            pair.runner_said(),
-            [runner::RunnerOutput::Event(runner::RunnerEvent::Told { head: height })]
-        );
+        assert_eq!(pair.runner_said(), [RunnerOutput::Event(RunnerEvent::Told { head: height })]);
     }
     assert_eq!(pair.frames(HeartbeatPing::KIND) - pings, 100);
     assert_eq!(pair.frames(HeartbeatPong::KIND) - pongs, 100);
@@ -319,9 +308,7 @@ fn a_runner_ahead_of_a_validator_pings_once_per_height_all_the_same() {
     pair.pump();
     assert_eq!(
         pair.validator_said(),
-        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
-            height: Height::new(13)
-        })]
+        [ValidatorOutput::Event(ValidatorEvent::Pinged { height: Height::new(13) })]
     );
     for height in 11..=13 {
         pair.head(height);
@@ -330,9 +317,7 @@ fn a_runner_ahead_of_a_validator_pings_once_per_height_all_the_same() {
     pair.head(14);
     assert_eq!(
         pair.validator_said(),
-        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
-            height: Height::new(14)
-        })]
+        [ValidatorOutput::Event(ValidatorEvent::Pinged { height: Height::new(14) })]
     );
 }
 
@@ -351,8 +336,8 @@ fn load_and_capabilities_reach_the_validator() {
     assert_eq!(
         pair.validator_said(),
         [
-            validator::ValidatorOutput::Event(validator::ValidatorEvent::Backpressure(signal)),
-            validator::ValidatorOutput::Event(validator::ValidatorEvent::Capabilities(delta))
+            ValidatorOutput::Event(ValidatorEvent::Backpressure(signal)),
+            ValidatorOutput::Event(ValidatorEvent::Capabilities(delta))
         ]
     );
 }
@@ -372,14 +357,14 @@ fn a_job_runs_from_assignment_to_result() {
             pair.validator_said(),
             [
                 accepted(0),
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Progress(progress)),
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0))),
+                ValidatorOutput::Event(ValidatorEvent::Progress(progress)),
+                ValidatorOutput::Event(ValidatorEvent::Result(result(0))),
                 outcome(0, DispatchOutcome::Success),
             ]
         );
         assert_eq!(
             pair.runner_said()[1..],
-            [runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) })]
+            [RunnerOutput::Event(RunnerEvent::Delivered { job_id: job(0) })]
         );
         // Everything was answered: nothing expires, and the job may be dispatched again.
         pair.head(100);
@@ -388,9 +373,7 @@ fn a_job_runs_from_assignment_to_result() {
         assert_eq!(
             said,
             [
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged {
-                    height: Height::new(100)
-                }),
+                ValidatorOutput::Event(ValidatorEvent::Pinged { height: Height::new(100) }),
                 accepted(0)
             ]
         );
@@ -414,20 +397,20 @@ fn streams_do_not_pile_up() {
 fn dispatched(pair: &mut Pair) -> StreamId {
     pair.validator.assign(assignment(0)).unwrap();
     match pair.validator.poll_output() {
-        Some(validator::ValidatorOutput::Open { stream, .. }) => stream,
+        Some(ValidatorOutput::Open { stream, .. }) => stream,
         other => panic!("expected a new stream, got {other:?}"),
     }
 }
 
 /// The validator's outputs about job 0 as its head advances by one block four times; pings are left
 /// out.
-fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::ValidatorOutput>> {
+fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<ValidatorOutput>> {
     let heights = 1..=Connectivity::DEFAULT.ack_timeout_blocks + 1;
     heights
         .map(|blocks| {
             validator.handle_head(HEAD.after(blocks));
             std::iter::from_fn(|| validator.poll_output())
-                .filter(|output| !matches!(output, validator::ValidatorOutput::Send { .. }))
+                .filter(|output| !matches!(output, ValidatorOutput::Send { .. }))
                 .collect()
         })
         .collect()
@@ -441,14 +424,14 @@ fn silence_fails_hard_after_three_blocks_and_a_late_result_still_counts() {
     assert_eq!(said[..3], [vec![], vec![], vec![]]);
     assert_eq!(
         said[3],
-        [outcome(0, DispatchOutcome::HardFailure), validator::ValidatorOutput::Finish { stream }]
+        [outcome(0, DispatchOutcome::HardFailure), ValidatorOutput::Finish { stream }]
     );
 
     let ack = job_ack("runner", 0, AckStatus::Accepted).to_frame();
     pair.validator.handle_data(stream, &[ack, result(0).to_frame()].concat());
     assert_eq!(
         pair.validator.poll_output(),
-        Some(validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0))))
+        Some(ValidatorOutput::Event(ValidatorEvent::Result(result(0))))
     );
     assert_eq!(pair.validator.poll_output(), None);
 }
@@ -471,10 +454,8 @@ fn any_frame_instead_of_an_ack_is_a_soft_failure() {
         pair.validator.handle_data(stream, &frame);
         let mut said = vec![std::iter::from_fn(|| pair.validator.poll_output()).collect()];
         said.extend(outcomes_over_four_blocks(&mut pair.validator));
-        let soft = [
-            outcome(0, DispatchOutcome::SoftFailure(None)),
-            validator::ValidatorOutput::Finish { stream },
-        ];
+        let soft =
+            [outcome(0, DispatchOutcome::SoftFailure(None)), ValidatorOutput::Finish { stream }];
         for (block, said) in said.into_iter().enumerate() {
             assert_eq!(said, if block == when { &soft[..] } else { &[] }, "block {block}");
         }
@@ -493,7 +474,7 @@ fn a_result_whose_stream_died_is_handed_over_on_a_new_one() {
     let stream = pair.to_runner(StreamId::FIRST_OF_VALIDATOR);
     pair.runner.handle_reset(stream);
     pair.pump();
-    let released = runner::RunnerOutput::Event(runner::RunnerEvent::Released { job_id: job(0) });
+    let released = RunnerOutput::Event(RunnerEvent::Released { job_id: job(0) });
     assert_eq!(pair.runner_said()[1..], [released]);
     assert!(!pair.runner.holds(&job(0)));
 
@@ -501,14 +482,11 @@ fn a_result_whose_stream_died_is_handed_over_on_a_new_one() {
     pair.pump();
     assert_eq!(
         pair.validator_said(),
-        [
-            accepted(0),
-            validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0)))
-        ]
+        [accepted(0), ValidatorOutput::Event(ValidatorEvent::Result(result(0)))]
     );
     assert_eq!(
         pair.runner_said(),
-        [runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) })]
+        [RunnerOutput::Event(RunnerEvent::Delivered { job_id: job(0) })]
     );
 }
 
@@ -525,8 +503,8 @@ fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
     assert_eq!(
         said,
         [
-            runner::RunnerOutput::Event(runner::RunnerEvent::Released { job_id: job(1) }),
-            runner::RunnerOutput::Closed(End::Lost)
+            RunnerOutput::Event(RunnerEvent::Released { job_id: job(1) }),
+            RunnerOutput::Closed(End::Lost)
         ]
     );
 
@@ -538,8 +516,8 @@ fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
     assert_eq!(
         said,
         [
-            runner::RunnerOutput::Event(runner::RunnerEvent::Undelivered { job_id: job(2) }),
-            runner::RunnerOutput::Closed(End::Lost)
+            RunnerOutput::Event(RunnerEvent::Undelivered { job_id: job(2) }),
+            RunnerOutput::Closed(End::Lost)
         ]
     );
     assert!(!pair.runner.deliver(&result(2)));
@@ -552,14 +530,14 @@ fn either_side_can_say_goodbye() {
     pair.pump();
     let local = End::Local(GoodbyeReason::ShuttingDown);
     let peer = End::Peer(GoodbyeReason::ShuttingDown);
-    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(local)]);
-    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(peer)]);
+    assert_eq!(pair.validator_said(), [ValidatorOutput::Closed(local)]);
+    assert_eq!(pair.runner_said(), [RunnerOutput::Closed(peer)]);
 
     let mut pair = Pair::established();
     pair.runner.close(GoodbyeReason::ShuttingDown);
     pair.pump();
-    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(local)]);
-    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(peer)]);
+    assert_eq!(pair.runner_said(), [RunnerOutput::Closed(local)]);
+    assert_eq!(pair.validator_said(), [ValidatorOutput::Closed(peer)]);
 }
 
 #[test]
@@ -575,8 +553,8 @@ fn a_half_open_handshake_is_dropped_after_five_seconds() {
     stalled.0.handle_timeout(HANDSHAKE_TIMEOUT_MS);
     stalled.1.handle_timeout(HANDSHAKE_TIMEOUT_MS);
     let end = End::HandshakeTimeout;
-    assert_eq!(stalled.0.poll_output(), Some(validator::ValidatorOutput::Closed(end)));
-    assert_eq!(stalled.1.poll_output(), Some(runner::RunnerOutput::Closed(end)));
+    assert_eq!(stalled.0.poll_output(), Some(ValidatorOutput::Closed(end)));
+    assert_eq!(stalled.1.poll_output(), Some(RunnerOutput::Closed(end)));
     assert_eq!((stalled.0.next_timeout(), stalled.1.next_timeout()), (None, None));
 }
 
@@ -593,8 +571,8 @@ fn the_admission_verdict_is_told_to_the_runner() {
     ] {
         let mut pair = Pair { admission: Err(reason), ..Pair::new() };
         pair.pump();
-        assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(End::Local(reason))]);
-        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(End::Peer(reason))]);
+        assert_eq!(pair.validator_said(), [ValidatorOutput::Closed(End::Local(reason))]);
+        assert_eq!(pair.runner_said(), [RunnerOutput::Closed(End::Peer(reason))]);
     }
 }
 
@@ -623,29 +601,38 @@ fn goodbye_in(bytes: &[u8]) -> Option<GoodbyeReason> {
     None
 }
 
-/// Feeds a validator a runner's frames on the control stream; returns the reason of its goodbye.
-fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
-    let mut validator = validator();
-    assert_eq!(validator.handle_opened(), Some(StreamId::CONTROL));
+/// Feeds a session frames on the control stream; returns the reason of its goodbye.
+fn goodbye_to<S: Session>(
+    session: &mut S,
+    frames: &[Vec<u8>],
+    react: impl Fn(&mut S, S::Event),
+) -> Option<GoodbyeReason> {
     let mut reason = None;
     for frame in frames {
-        validator.handle_data(StreamId::CONTROL, frame);
-        while let Some(output) = validator.poll_output() {
+        session.handle_data(StreamId::CONTROL, frame);
+        while let Some(output) = session.poll_output() {
             match output {
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Admit { .. }) => {
-                    validator.handle_admission(Ok(()));
-                }
-                validator::ValidatorOutput::Send { bytes, .. } => {
-                    reason = reason.or(goodbye_in(&bytes));
-                }
-                validator::ValidatorOutput::Closed(end) => {
+                Output::Event(event) => react(session, event),
+                Output::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
+                Output::Closed(end) => {
                     assert_eq!(end, End::Local(reason.expect("a goodbye comes first")));
                 }
-                _ => {}
+                Output::Open { .. } | Output::Finish { .. } => {}
             }
         }
     }
     reason
+}
+
+/// A validator's goodbye to a runner's frames.
+fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
+    let mut validator = validator();
+    assert_eq!(validator.handle_opened(), Some(StreamId::CONTROL));
+    goodbye_to(&mut validator, frames, |validator, event| {
+        if let ValidatorEvent::Admit { .. } = event {
+            validator.handle_admission(Ok(()));
+        }
+    })
 }
 
 #[test]
@@ -728,7 +715,7 @@ fn a_validator_hears_nothing_but_a_handshake_first() {
     let end = End::Local(GoodbyeReason::MalformedFrame);
     assert_eq!(
         std::iter::from_fn(|| validator.poll_output()).last(),
-        Some(validator::ValidatorOutput::Closed(end))
+        Some(ValidatorOutput::Closed(end))
     );
 }
 
@@ -740,7 +727,7 @@ fn validator_hears_about_a_job(own_stream: bool, frames: &[Vec<u8>]) -> Option<E
     let stream = if own_stream { pair.validator.handle_opened().unwrap() } else { assigned };
     pair.validator.handle_data(stream, &frames.concat());
     std::iter::from_fn(|| pair.validator.poll_output()).find_map(|output| match output {
-        validator::ValidatorOutput::Closed(end) => Some(end),
+        ValidatorOutput::Closed(end) => Some(end),
         _ => None,
     })
 }
@@ -782,6 +769,6 @@ fn more_streams_than_may_be_end_the_connection() {
     assert_eq!((pair.validator.handle_opened(), pair.runner.handle_opened()), (None, None));
     pair.pump();
     let end = End::Local(GoodbyeReason::RateLimited);
-    assert_eq!(pair.validator_said(), [validator::ValidatorOutput::Closed(end)]);
-    assert_eq!(pair.runner_said(), [runner::RunnerOutput::Closed(end)]);
+    assert_eq!(pair.validator_said(), [ValidatorOutput::Closed(end)]);
+    assert_eq!(pair.runner_said(), [RunnerOutput::Closed(end)]);
 }

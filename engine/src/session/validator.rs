@@ -29,9 +29,7 @@ pub struct ValidatorConfig {
     pub certified: PublicKey,
     /// The challenge to the runner: fresh randomness.
     pub nonce: [u8; 32],
-    /// The validator's head.
     pub head: Height,
-    /// The chain's connection parameters at that head.
     pub connectivity: Connectivity,
 }
 
@@ -41,27 +39,23 @@ pub enum ValidatorEvent {
     /// Decide whether this runner may connect: answer with [`Validator::handle_admission`] before
     /// any other input.
     Admit {
-        /// The key in its `Hello`.
         runner: PublicKey,
         /// Its challenge nonce, which must be new.
         nonce: [u8; 32],
     },
-    /// The handshake is complete.
     Established,
-    /// A valid ping: the runner is alive.
     Pinged {
         /// The newest height that the runner knows.
         height: Height,
     },
-    /// The runner's load changed.
     Backpressure(BackpressureSignal),
     /// The runner changed what it can serve; the signature is valid.
     Capabilities(CapabilityDelta),
     /// The runner has these jobs open: cancel those that the chain has ended.
     Open(JobIds),
-    /// The runner runs the job.
-    Accepted { job_id: Hash },
-    /// The runner's progress with a job that it accepted here.
+    Accepted {
+        job_id: Hash,
+    },
     Progress(JobProgress),
     /// A result with a valid signature, of a job accepted here or handed over. The chain decides
     /// whether it is still wanted.
@@ -80,7 +74,10 @@ pub enum ValidatorEvent {
         digest: Hash,
     },
     /// The outcome of a dispatch; at most once per assignment.
-    Outcome { job_id: Hash, outcome: DispatchOutcome },
+    Outcome {
+        job_id: Hash,
+        outcome: DispatchOutcome,
+    },
     /// The runner's signed refusal of an assignment; [`ValidatorEvent::Outcome`] follows.
     Rejected(JobAck),
 }
@@ -111,10 +108,8 @@ enum ValidatorState {
     Admitting(Hello),
     /// The runner's `HelloAck` is due.
     Challenged(PublicKey),
-    /// Both have proved their identity.
     Established {
         runner: PublicKey,
-        /// The last ping's nonce.
         nonce: Option<u64>,
     },
     /// No input has any effect.
@@ -133,7 +128,6 @@ enum ValidatorPhase {
         since: Height,
         /// A frame arrived that was no answer, but shows that the runner is alive.
         alive: bool,
-        /// A proof was sent.
         proved: bool,
     },
     /// Progress, and the result, commitment or failure report.
@@ -167,7 +161,6 @@ impl Validator {
         self.config.connectivity = connectivity;
     }
 
-    /// Whether the handshake is complete and jobs can be dispatched.
     pub const fn is_established(&self) -> bool {
         matches!(self.state, ValidatorState::Established { .. })
     }
@@ -360,7 +353,6 @@ impl Validator {
         self.expire_dispatches();
     }
 
-    /// Whether an answer to a frame sent at the head `since` is late.
     fn is_late(&self, since: Height) -> bool {
         self.head.since(since) > self.config.connectivity.ack_timeout_blocks
     }

@@ -83,7 +83,6 @@ impl Speculation {
         self.settle();
     }
 
-    /// The state of the outage, if there is one.
     pub const fn away(&self) -> Option<&Away> {
         self.away.as_ref()
     }

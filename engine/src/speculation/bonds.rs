@@ -9,16 +9,11 @@ use crate::{primitives::Wei, record};
 /// The lost shares of a bond, in basis points, by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slashing {
-    /// The proof was refused.
     pub proof_failed: u64,
-    /// The proof was late.
     pub proof_timeout: u64,
-    /// An ancestor failed.
     pub ancestor_failed: u64,
-    /// The claim expired.
     pub claim_expired: u64,
     pub manual_cancel: u64,
-    /// The commitment expired.
     pub commitment_expired: u64,
 }
 record!(Slashing {
@@ -72,7 +67,6 @@ pub struct Bonds {
     pub base: u64,
     /// The addition to it per level of depth, in wei.
     pub per_depth: u64,
-    /// The lost shares by reason.
     pub slashing: Slashing,
 }
 record!(Bonds { base, per_depth, slashing });
@@ -91,7 +85,6 @@ impl Bonds {
     /// Maximum of [`Self::base`] and [`Self::per_depth`], in wei: 10⁹ CBY.
     pub const MAX: u64 = 1_000_000_000_000_000_000;
 
-    /// The minimum bond at a depth.
     pub const fn least(&self, depth: u32) -> Wei {
         // At most 2⁶⁴ · 2³², so exact.
         Wei::new(self.base as u128 + self.per_depth as u128 * depth as u128)

@@ -53,7 +53,6 @@ pub enum BreakerCause {
     Failures,
     /// Too many of the last resolved tasks were rolled back.
     Rate,
-    /// The probe of a half-open breaker failed.
     Probe,
     /// More than `breaker.slashLimit` was slashed within [`SLASH_WINDOW_MS`].
     Slashes,
@@ -64,7 +63,6 @@ names!(BreakerCause: Failures = "failures", Rate = "rate", Probe = "probe", Slas
 /// An operator's override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Override {
-    /// No override.
     #[default]
     None,
     Open,
@@ -83,7 +81,6 @@ pub struct BreakerLimits {
     pub reset_ms: u64,
     /// Maximum slashed within [`SLASH_WINDOW_MS`], in the smallest unit; 0: unlimited.
     pub slash_limit: u64,
-    /// The operator's override.
     pub held: Override,
 }
 
@@ -170,7 +167,6 @@ impl Breaker {
         }
     }
 
-    /// Whether a task may speculate at `now`.
     pub fn can_proceed(&self, limits: BreakerLimits, now: u64) -> bool {
         match self.state(limits, now) {
             BreakerState::Closed => true,
@@ -193,7 +189,6 @@ impl Breaker {
         self.opened.as_ref()
     }
 
-    /// The current probe, when half open.
     pub fn probe(&self) -> Option<TaskId> {
         self.opened.as_ref()?.probe
     }
@@ -249,7 +244,6 @@ impl Breaker {
         }
     }
 
-    /// Part of a bond was slashed.
     pub fn record_slash(&mut self, limits: BreakerLimits, lost: Wei, now: u64) {
         if self.opened.is_some() || lost.is_zero() {
             return;
@@ -276,7 +270,6 @@ impl Breaker {
         }
     }
 
-    /// A task was resolved, with or without a rollback.
     pub fn record_outcome(&mut self, rolled_back: bool, now: u64) {
         self.outcomes = (self.outcomes << 1 | u64::from(rolled_back)) & ((1 << RATE_TASKS) - 1);
         self.resolved = (self.resolved + 1).min(RATE_TASKS);

@@ -89,17 +89,13 @@ pub struct Config {
     /// Whether tasks may run before their ancestors are confirmed.
     pub enabled: bool,
     pub mode: Mode,
-    /// Maximum depth of an accepted task.
     pub max_depth: u64,
     /// Maximum number of live tips.
     pub max_parallel_branches: u64,
-    /// Maximum time until a submission is confirmed.
     pub confirmation_timeout_ms: u64,
-    /// The descendants that a rollback undoes.
     pub rollback_policy: RollbackPolicy,
     /// Time that must remain of a claim at scheduling.
     pub claim_buffer_ms: u64,
-    /// Lifetime of a commitment.
     pub commitment_ttl_ms: u64,
     /// Maximum number of submissions in flight.
     pub max_concurrent: u64,
@@ -109,7 +105,6 @@ pub struct Config {
     pub retry_delay_ms: u64,
     /// Bond of a task at depth 0, unless the chain requires more.
     pub min_stake: u64,
-    /// Maximum stake locked in total.
     pub max_stake: u64,
     /// Addition to the bond per level, unless the chain requires more.
     pub stake_per_depth: u64,
@@ -131,11 +126,9 @@ pub struct Config {
     pub max_pending_operations: u64,
     /// Maximum number of outputs kept by checkpoints; the oldest is dropped first.
     pub max_state_snapshots: u64,
-    /// Interval between prunings of resolved tasks.
     pub gc_interval_ms: u64,
     /// Number of resolved tasks that are kept, besides those that live ones depend on.
     pub retained_tasks: u64,
-    /// Whether there may be more than one branch.
     pub enable_parallel_speculation: bool,
     pub enable_cross_agent_speculation: bool,
     /// Whether proofs are made before ancestors are confirmed.
@@ -143,7 +136,6 @@ pub struct Config {
     pub enable_stake_delegation: bool,
     /// Share of the tasks that may speculate, in basis points, selected by their ids.
     pub rollout: u64,
-    /// The circuit breaker's limits.
     pub breaker: breaker::BreakerLimits,
     /// Options that were set explicitly, which presets do not change.
     explicit: BTreeSet<&'static str>,
@@ -199,24 +191,12 @@ pub struct ConfigError {
 /// The problem with an option's value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
-    /// There is no option of that name.
     #[error("there is no such option")]
     UnknownOption,
-    /// The value has the wrong kind or is out of range.
     #[error("`{value}` is out of range: expected {range}")]
-    OutOfRange {
-        value: String,
-        /// The allowed values.
-        range: String,
-    },
-    /// A known value that is not implemented.
+    OutOfRange { value: String, range: String },
     #[error("`{value}` is not available: expected {range}")]
-    NotAvailable {
-        value: String,
-        /// The allowed values.
-        range: String,
-    },
-    /// A value that the chain governs.
+    NotAvailable { value: String, range: String },
     #[error(
         "the chain says that, not its agents: `chain params get {field}` shows it; a topology has it \
          as `tasks: {{{field}: …}}`, in basis points"
@@ -225,18 +205,14 @@ pub enum Problem {
         /// The field of `tasks`, and the last part of the governed parameter's key.
         field: &'static str,
     },
-    /// Given more than once.
     #[error("is given twice")]
     Twice,
-    /// Valid by itself, but not together with another option.
     #[error("`{value}` does not go with `{other}`, which is `{is}`: expected {expected}")]
     Contradicts {
-        /// The new value.
         value: String,
         other: &'static str,
         /// The other option's value.
         is: String,
-        /// The requirement.
         expected: &'static str,
     },
 }
@@ -254,10 +230,8 @@ impl Problem {
     }
 }
 
-/// The values of an option.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// `true` or `false`.
     Flag,
     /// An integer in this range, both included.
     Whole(u64, u64),
@@ -385,7 +359,6 @@ static OPTIONS: [Choice; 34] = [
 pub struct Setting {
     pub option: &'static str,
     pub value: String,
-    /// The allowed values.
     pub range: String,
     /// Whether it was set explicitly, not by the mode.
     pub explicit: bool,
@@ -457,7 +430,6 @@ impl Config {
         OPTIONS.iter().find(known).map(|choice| choice.kind.write((choice.get)(self)))
     }
 
-    /// Every option with its value.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         OPTIONS.iter().map(|choice| Setting {
             option: choice.name,
@@ -474,7 +446,6 @@ impl Config {
         OPTIONS.iter().filter(set).map(|one| (one.name, one.kind.write((one.get)(self))))
     }
 
-    /// Whether an option was set explicitly.
     pub fn is_explicit(&self, option: &str) -> bool {
         self.explicit.contains(option)
     }
@@ -535,7 +506,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Parses decimal digits only.
 fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()

@@ -3,10 +3,8 @@
 use super::{ProofStatus, Speculation, reason::RollbackReason, table::TaskIndex};
 use crate::primitives::Hash;
 
-/// The deadline of a task that has none.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The terms on which a task was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TaskTerms {
     /// In the smallest unit; bonds fit this range.
@@ -70,7 +68,6 @@ impl Speculation {
         self.deferral.set(at, status, self.now.saturating_add(lasts));
     }
 
-    /// Updates a task's earliest deadline.
     pub(super) fn watch(&mut self, at: TaskIndex) {
         let terms = &self.terms[at];
         let deadline = if !self.graph.status_of(at).is_live() || terms.held {

@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 /// The status of a task's proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ProofStatus {
-    /// The task has no output yet.
     #[default]
     None,
     /// The output is known, but the proof is not requested until every ancestor is confirmed
@@ -23,18 +22,14 @@ pub enum ProofStatus {
     Held,
     /// Requested, but no prover has begun with it.
     Queued,
-    /// A prover is making it.
     Proving,
     /// An ancestor is not confirmed yet.
     Waiting,
-    /// It may be submitted.
     Ready,
     /// It was lost in transit and will be submitted again after a delay.
     BackOff,
     Submitting,
-    /// The chain accepted it.
     Confirmed,
-    /// Its task was undone.
     Cancelled,
 }
 
@@ -57,7 +52,6 @@ pub(super) struct DeferredTask {
     pub(super) order: u64,
     /// End of the current status, in milliseconds; `u64::MAX` for never.
     pub(super) until: u64,
-    /// The number of the submission in flight.
     pub(super) submission: u64,
     pub(super) attempts: u32,
     pub(super) status: ProofStatus,
@@ -66,7 +60,6 @@ pub(super) struct DeferredTask {
 }
 
 impl ProofStatus {
-    /// Whether the status ends by itself after a time.
     pub(super) const fn is_timed(self) -> bool {
         matches!(self, Self::Queued | Self::Proving | Self::BackOff | Self::Submitting)
     }

@@ -78,7 +78,6 @@ impl Speculation {
         }
     }
 
-    /// Takes the proof of a task whose output is known.
     pub fn proved(&mut self, task: TaskId, proof: &[u8], now: u64) -> Result<(), CompletionError> {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
@@ -134,7 +133,6 @@ impl Speculation {
         Ok(())
     }
 
-    /// Takes the chain's answer to a submission.
     pub fn answer(
         &mut self,
         task: TaskId,
@@ -273,7 +271,6 @@ impl Speculation {
         Wei::new(self.terms[at].bond.into())
     }
 
-    /// The place of a task that has no output yet.
     fn pending(&self, task: TaskId) -> Result<TaskIndex, CompletionError> {
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match self.graph.status_of(at) {
@@ -325,7 +322,6 @@ impl Speculation {
     }
 }
 
-/// Checks the length of a proof.
 fn sized(task: TaskId, proof: &[u8]) -> Result<&[u8; PROOF_BYTES], CompletionError> {
     let got = proof.len();
     proof.try_into().map_err(|_| CompletionError::BadProofSize { task, got })

@@ -25,18 +25,15 @@ pub struct Event {
 /// The contents of an event; AgenC §4 names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpeculationEventKind {
-    /// Scheduler: a task is accepted.
     TaskScheduled {
         /// Number of unconfirmed tasks above it on the longest path.
         depth: u32,
-        /// The locked bond.
         bond: Wei,
         /// The number of the attempt, from 1.
         attempt: u32,
     },
     /// Scheduler: a task is refused, for a different reason than the last time.
     TaskRejected {
-        /// The broken rule.
         reason: Reason,
         /// The depth that it would have had, if known.
         depth: Option<u32>,
@@ -45,28 +42,26 @@ pub enum SpeculationEventKind {
     },
     /// Scheduler: a task's output is known.
     TaskCompleted {
-        /// The commitment to the output.
         output_commitment: Hash,
     },
-    /// Scheduler: a task is confirmed.
     TaskConfirmed,
-    /// Scheduler: a task failed.
-    TaskFailed { reason: RollbackReason },
-    /// Graph: a task was added.
+    TaskFailed {
+        reason: RollbackReason,
+    },
     NodeAdded {
-        /// Number of tasks it depends on.
         parents: u32,
     },
-    /// Graph: a task's status has changed.
-    NodeChanged { status: DependencyStatus },
-    /// Ledger: a commitment to an output is made.
+    NodeChanged {
+        status: DependencyStatus,
+    },
     CommitmentCreated {
         output_commitment: Hash,
         /// End of its lifetime, in milliseconds.
         expires_at: u64,
     },
-    /// Ledger: a commitment's status has changed.
-    CommitmentUpdated { status: CommitmentStatus },
+    CommitmentUpdated {
+        status: CommitmentStatus,
+    },
     /// Deferral: a proof's status has changed. A proof with status `submitting` has not reached the
     /// chain yet.
     ProofMoved {
@@ -74,9 +69,7 @@ pub enum SpeculationEventKind {
         /// The number of the submission attempt, from 1.
         attempt: u32,
     },
-    /// Deferral: a proof has reached the chain.
     ProofSubmitted {
-        /// The number of the attempt, from 1.
         attempt: u32,
     },
     /// Deferral: the chain refused a proof, or all attempts to deliver it failed.
@@ -93,27 +86,31 @@ pub enum SpeculationEventKind {
         tasks: u64,
         bonded: Wei,
     },
-    /// Rollback: the execution begins.
     RollbackExecuting,
-    /// Rollback: one task is undone.
-    TaskRolledBack { trigger: TaskId },
-    /// Rollback: all tasks are undone.
-    RollbackCompleted { tasks: u64 },
+    TaskRolledBack {
+        trigger: TaskId,
+    },
+    RollbackCompleted {
+        tasks: u64,
+    },
     /// Stake: a bond is locked, or increased.
-    StakeLocked { amount: Wei },
+    StakeLocked {
+        amount: Wei,
+    },
     /// Stake: the rest of a bond is released.
-    StakeReleased { amount: Wei },
-    /// Stake: part of a bond is slashed.
-    StakeSlashed { amount: Wei },
-    /// Breaker: its state has changed.
-    BreakerChanged { state: BreakerState },
+    StakeReleased {
+        amount: Wei,
+    },
+    StakeSlashed {
+        amount: Wei,
+    },
+    BreakerChanged {
+        state: BreakerState,
+    },
     /// Breaker: half open, it lets a task through.
     BreakerProbe,
-    /// The chain cannot be reached.
     ChainLost,
-    /// The chain can be reached again.
     ChainBack {
-        /// Duration of the outage, in milliseconds.
         away_ms: u64,
     },
 }
@@ -180,7 +177,6 @@ impl Speculation {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Records an event of a task.
     pub(super) fn tell(&mut self, at: TaskIndex, kind: SpeculationEventKind) {
         if self.events.is_some() {
             let task = self.graph.id(at);
@@ -204,14 +200,12 @@ impl Speculation {
         }
     }
 
-    /// Records the status of a proof.
     pub(super) fn tell_proof(&mut self, at: TaskIndex) {
         let entry = self.deferral.get(at);
         let (status, attempt) = (entry.status, entry.attempts);
         self.tell(at, SpeculationEventKind::ProofMoved { status, attempt });
     }
 
-    /// Advances an open commitment's status.
     pub(super) fn move_commitment(&mut self, at: TaskIndex, status: CommitmentStatus) {
         let moves = |one: CommitmentStatus| one.is_open() && one != status;
         let told =
@@ -222,7 +216,6 @@ impl Speculation {
         }
     }
 
-    /// Resolves a task in the graph and records the event.
     pub(super) fn resolve_node(&mut self, at: TaskIndex, status: DependencyStatus) {
         self.graph.resolve(at, status);
         self.tell(at, SpeculationEventKind::NodeChanged { status });

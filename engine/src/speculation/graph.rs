@@ -36,7 +36,6 @@ pub enum DependencyStatus {
     Pending,
     /// Its output is known, but its proof is not confirmed.
     Speculative,
-    /// Its proof is confirmed on the chain.
     Confirmed,
     /// It failed, and its rollback undid the tasks below it.
     Failed,
@@ -62,7 +61,6 @@ impl DependencyStatus {
 /// The dependency of a task on a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ParentLink {
-    /// It reads the parent's output.
     #[default]
     Reads,
     /// It must come after the parent, whatever the parent's output is: under the policy `selective`
@@ -73,16 +71,12 @@ pub enum ParentLink {
 /// Why a task cannot be added to the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A task with that id is live or confirmed.
     #[error("task {0} is in the graph already: schedule it again once it has failed")]
     DuplicateTask(TaskId),
-    /// The parent is unknown or was pruned.
     #[error("parent {0} is not in the graph: schedule parents before their children")]
     UnknownParent(TaskId),
-    /// The task would wait for itself.
     #[error("task {0} would wait for itself: a parent of it depends on it")]
     Cycle(TaskId),
-    /// The parent failed or was rolled back.
     #[error("parent {0} has failed: schedule it again first")]
     ParentFailed(TaskId),
 }
@@ -234,22 +228,18 @@ impl Graph {
         subtree.len()
     }
 
-    /// A task's status.
     pub fn status(&self, id: &TaskId) -> Option<DependencyStatus> {
         self.find(id).map(|task| self.status_of(task))
     }
 
-    /// Number of tasks known.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether no tasks are known.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Number of live tasks.
     pub const fn live(&self) -> usize {
         self.live
     }
@@ -264,13 +254,11 @@ impl Graph {
         self.places().map(|task| (&self.nodes[task].id, self.status_of(task)))
     }
 
-    /// The parents that a task was scheduled with.
     pub fn parents(&self, id: &TaskId) -> Vec<(TaskId, ParentLink)> {
         let edges = self.find(id).into_iter().flat_map(|task| self.parent_edges(task));
         edges.map(|edge| (self.nodes[edge.parent].id, edge.link)).collect()
     }
 
-    /// Memory of the graph, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let vacant = self.vacant.capacity() + self.vacant_edges.capacity();
         self.nodes.bytes()
@@ -321,7 +309,6 @@ impl Graph {
         std::iter::successors(first, move |one| edge(one.next_child))
     }
 
-    /// Checks whether a task may be added below `parents`.
     pub(super) fn admit(
         &self,
         id: TaskId,
@@ -399,7 +386,6 @@ impl Graph {
         task
     }
 
-    /// Allocates a record for a new id.
     fn allot(&mut self, id: TaskId) -> TaskIndex {
         let next =
             TaskIndex(u32::try_from(self.nodes.len()).expect("fewer than 2^32 tasks fit memory"));
@@ -430,7 +416,6 @@ impl Graph {
         self.nodes[task].status = DependencyStatus::Speculative;
     }
 
-    /// Resolves a live task with this status.
     pub(super) fn resolve(&mut self, task: TaskIndex, status: DependencyStatus) {
         let before = self.weight(task);
         self.live -= 1;
@@ -565,7 +550,6 @@ impl Graph {
         self.retired_len -= 1;
     }
 }
-/// The first eight bytes of an id.
 fn first_bytes(id: &TaskId) -> u64 {
     let (first, _) = id.0.split_first_chunk().expect("an id has 32 bytes");
     u64::from_be_bytes(*first)

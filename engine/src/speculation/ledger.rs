@@ -15,17 +15,13 @@ use std::{collections::BTreeSet, fmt};
 pub enum CommitmentStatus {
     /// The output is known, but its proof is not made.
     Created,
-    /// The proof is made.
     ProofGenerated,
     /// The proof is on its way to the chain.
     Submitted,
-    /// The chain has accepted the proof.
     Confirmed,
-    /// The task failed.
     Failed,
     /// Its lifetime ended before it was confirmed.
     Expired,
-    /// An ancestor failed.
     RolledBack,
 }
 
@@ -93,12 +89,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Number of commitments, whatever their status.
     pub fn len(&self) -> usize {
         self.by_output.len()
     }
 
-    /// Whether there are no commitments.
     pub fn is_empty(&self) -> bool {
         self.by_output.is_empty()
     }
@@ -124,7 +118,6 @@ impl Ledger {
         self.commitments.get(task)?.as_ref()
     }
 
-    /// The tasks that committed to an output.
     pub(super) fn by_output(&self, output: Hash) -> impl Iterator<Item = TaskIndex> {
         let all = (output, TaskIndex::default())..=(output, TaskIndex::NONE);
         self.by_output.range(all).map(|&(_, task)| task)

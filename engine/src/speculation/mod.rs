@@ -132,7 +132,6 @@ pub struct Speculation {
     stake: Stake,
     bonds: Bonds,
     breaker: Breaker,
-    /// Present while the chain cannot be reached.
     away: Option<Away>,
     cooldown_until: u64,
     /// Every task's earliest deadline.
@@ -150,7 +149,6 @@ pub struct Speculation {
 }
 
 impl Speculation {
-    /// A machine at `now`, without tasks or stake.
     pub fn new(config: Config, now: u64) -> Self {
         Self {
             config,

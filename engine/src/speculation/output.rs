@@ -9,7 +9,9 @@ pub enum EngineOutput {
     /// Make the proof of a task whose output is known: call
     /// [`proving`](super::Speculation::proving) when a prover begins with it, then
     /// [`proved`](super::Speculation::proved).
-    Prove { task: TaskId },
+    Prove {
+        task: TaskId,
+    },
     /// Submit [`proof`](super::Speculation::proof) of a task to the chain, then call
     /// [`answer`](super::Speculation::answer). After a restore the same proof may be requested
     /// twice.
@@ -20,13 +22,15 @@ pub enum EngineOutput {
         /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// A task is confirmed, and its bond released.
-    Confirmed { task: TaskId, released: Wei },
-    /// A rollback was carried out.
+    Confirmed {
+        task: TaskId,
+        released: Wei,
+    },
     RolledBack(Plan),
     /// The chain accepted a task that had been rolled back here; it stays rolled back.
-    LateSuccess { task: TaskId },
-    /// The circuit breaker opened or closed.
+    LateSuccess {
+        task: TaskId,
+    },
     Breaker(BreakerState),
     /// Try to reach the lost chain, then call [`chain_back`](super::Speculation::chain_back) if
     /// that succeeds. After the last attempt no task is accepted until it does.
@@ -34,9 +38,7 @@ pub enum EngineOutput {
         /// The number of the try, from 1 to [`TRIES`](super::away::TRIES).
         attempt: u32,
     },
-    /// The chain can be reached again.
     ChainBack {
-        /// Duration of the outage, in milliseconds.
         away_ms: u64,
     },
 }
@@ -44,7 +46,6 @@ pub enum EngineOutput {
 /// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmissionResult {
-    /// The chain accepted the proof.
     Confirmed,
     /// The chain refused the proof, for good.
     Rejected,
@@ -70,21 +71,17 @@ pub struct StaleResult {
 /// The effect of a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// The task is confirmed.
     Applied,
     /// An ancestor is not confirmed yet: the confirmation is held until it is.
     Held,
-    /// The task had already been confirmed.
     Duplicate,
 }
 
 /// Why a confirmation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfirmError {
-    /// The task is unknown.
     #[error("task {0} is not known: it was never scheduled, or was pruned")]
     UnknownTask(TaskId),
-    /// The task failed or was rolled back.
     #[error("task {0} was rolled back: a confirmation does not revive it, schedule it again")]
     TaskNotActive(TaskId),
 }
@@ -101,19 +98,14 @@ impl ConfirmError {
 /// Why an output or a proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompletionError {
-    /// The task is unknown.
     #[error("task {0} is not known: schedule it first")]
     UnknownTask(TaskId),
-    /// The task already has its output, or its proof.
     #[error("task {0} is complete already")]
     AlreadyCompleted(TaskId),
-    /// The task failed or was rolled back.
     #[error("task {0} was rolled back: schedule it again")]
     TaskNotActive(TaskId),
-    /// The proof arrived before the output.
     #[error("task {0} has no output yet: give its output before its proof")]
     NoOutput(TaskId),
-    /// The proof has the wrong length.
     #[error("a proof of {got} bytes for task {task}: expected {PROOF_BYTES}")]
     BadProofSize { task: TaskId, got: usize },
 }
@@ -133,10 +125,8 @@ impl CompletionError {
 /// Why a rollback cannot be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FailError {
-    /// The task is unknown.
     #[error("task {0} is not known: it was never scheduled, or was pruned")]
     UnknownTask(TaskId),
-    /// The task is confirmed, which is final.
     #[error("task {0} is confirmed: nothing undoes that")]
     AlreadyConfirmed(TaskId),
 }
@@ -161,7 +151,6 @@ pub struct Plan {
 /// The summary of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The task that failed.
     pub trigger: TaskId,
     pub reason: RollbackReason,
     /// Number of tasks undone, including the trigger.

@@ -5,13 +5,9 @@ use crate::names;
 /// Why a task is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// A task with that id is live or confirmed.
     DuplicateTask,
-    /// A parent is unknown.
     UnknownParent,
-    /// The task would wait for itself.
     Cycle,
-    /// A parent failed or was rolled back.
     ParentFailed,
     /// The chain cannot be reached, and all tries were made.
     Paused,
@@ -79,12 +75,9 @@ pub enum RollbackReason {
     ProofFailed,
     /// The proof was not made, or not confirmed, in time.
     ProofTimeout,
-    /// An ancestor failed.
     AncestorFailed,
-    /// The claim on the task expired.
     ClaimExpired,
     ManualCancel,
-    /// The commitment's lifetime ended.
     CommitmentExpired,
 }
 

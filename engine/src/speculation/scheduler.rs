@@ -69,7 +69,6 @@ impl From<GraphError> for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub reason: Reason,
-    /// The graph's error, if the graph refuses the task.
     pub graph: Option<GraphError>,
     /// The depth that it would have had, if known.
     pub depth: Option<u32>,

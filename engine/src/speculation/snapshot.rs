@@ -39,20 +39,13 @@ const VERSION: u64 = 3;
 /// Why bytes are not a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// The bytes cannot be decoded.
     #[error("the snapshot cannot be read: {0}")]
     Codec(#[from] DecodeError),
-    /// A snapshot of another version.
     #[error("the snapshot has form {got}, expected {VERSION}: start without it")]
     Version { got: u64 },
     /// Decodable, but not a reachable state of the machine.
     #[error("the snapshot contradicts itself: {what}")]
-    Inconsistent {
-        /// The contradiction.
-        what: &'static str,
-        /// The task that it is about.
-        task: Option<TaskId>,
-    },
+    Inconsistent { what: &'static str, task: Option<TaskId> },
 }
 
 fn wrong(what: &'static str) -> SnapshotError {
@@ -266,7 +259,6 @@ impl Speculation {
         self.settle();
     }
 
-    /// Hands out a submission again.
     fn submit(&mut self, at: TaskIndex, entry: DeferredTask) {
         let submission = self.deferral.next_submission;
         self.deferral.next_submission += 1;

@@ -67,7 +67,6 @@ impl Speculation {
         self.bonds = bonds;
     }
 
-    /// The requirements for bonds.
     pub const fn bonds(&self) -> &Bonds {
         &self.bonds
     }

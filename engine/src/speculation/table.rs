@@ -20,7 +20,6 @@ impl From<TaskIndex> for usize {
     }
 }
 
-/// An edge's place in the table of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct EdgeAt(pub(super) u32);
 
@@ -61,13 +60,11 @@ impl<T: Default> Table<T> {
         }
     }
 
-    /// The record at `at`, if it exists.
     pub(super) fn get(&self, at: impl Into<usize>) -> Option<&T> {
         let at = at.into();
         self.0.get(at / CHUNK)?.get(at % CHUNK)
     }
 
-    /// Number of records.
     pub(super) fn len(&self) -> usize {
         self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
     }

@@ -44,7 +44,6 @@ record!(Counters {
 });
 
 impl Counters {
-    /// Increments one entry of a row of counts.
     pub(super) fn count(row: &mut Vec<u64>, at: usize) {
         if row.len() <= at {
             row.resize(at + 1, 0);
@@ -62,13 +61,11 @@ pub struct Gauges {
     pub pending_proofs: u64,
     /// Pending proofs that no prover has begun with.
     pub queued_proofs: u64,
-    /// Proofs that are being made.
     pub proving: u64,
     /// Proofs that wait until every ancestor is confirmed.
     pub waiting_proofs: u64,
     /// Proofs that may be submitted, at once or after a back-off.
     pub ready_proofs: u64,
-    /// Proofs in flight.
     pub submitting_proofs: u64,
     /// Sum of the bonds of live tasks.
     pub locked_stake: Wei,
@@ -90,9 +87,7 @@ pub struct TaskView {
     pub attempt: u32,
     /// Whether its confirmation waits for its parents'.
     pub held: bool,
-    /// The status of its proof.
     pub proof: ProofStatus,
-    /// Number of submissions of its proof so far.
     pub submissions: u32,
 }
 
@@ -106,32 +101,26 @@ impl Speculation {
         self.now
     }
 
-    /// The graph of its tasks.
     pub const fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The agent's stake.
     pub const fn stake(&self) -> &Stake {
         &self.stake
     }
 
-    /// The circuit breaker's state and history.
     pub const fn breaker(&self) -> &Breaker {
         &self.breaker
     }
 
-    /// The circuit breaker's current state.
     pub fn breaker_state(&self) -> BreakerState {
         self.breaker.state(self.config.breaker, self.now)
     }
 
-    /// Whether the breaker lets tasks speculate now.
     pub fn can_proceed(&self) -> bool {
         self.breaker.can_proceed(self.config.breaker, self.now)
     }
 
-    /// The current state of a task.
     pub fn task(&self, id: &TaskId) -> Option<TaskView> {
         let at = self.graph.find(id)?;
         let (terms, entry) = (&self.terms[at], self.deferral.get(at));
@@ -148,7 +137,6 @@ impl Speculation {
         })
     }
 
-    /// A task's commitment.
     pub fn commitment(&self, id: &TaskId) -> Option<&OutputCommitment> {
         self.ledger.get(self.graph.find(id)?)
     }
@@ -173,12 +161,10 @@ impl Speculation {
         self.history.iter()
     }
 
-    /// Counts since the start.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The current values of the gauges.
     pub fn gauges(&self) -> Gauges {
         let proofs = |status| self.deferral.count(status) as u64;
         Gauges {

@@ -8,7 +8,6 @@ use super::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// The set of tasks that a walk has visited.
 struct SeenTasks(Vec<u64>);
 
 impl SeenTasks {
@@ -86,7 +85,6 @@ impl Graph {
         order
     }
 
-    /// Whether an edge from `parent` to `child` would close a cycle.
     pub fn would_cycle(&self, child: &TaskId, parent: &TaskId) -> bool {
         child == parent
             || self

@@ -63,7 +63,6 @@ impl Default for Weighting {
 /// The results of an actor's due timers in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Number of due timers.
     pub due: u64,
     /// Number of timers that became due in this block.
     pub fresh: u64,
@@ -73,9 +72,7 @@ pub struct Standing {
     pub late: u64,
     /// Number of timers in their eighth block or later that did not fire.
     pub starved: u64,
-    /// Number of timers that fired.
     pub fired: u64,
-    /// Cycles that the fired timers used.
     pub consumed: u64,
 }
 
@@ -91,7 +88,6 @@ impl Standing {
         }
     }
 
-    /// Records that a timer which was added fired.
     pub const fn fire(&mut self, waited: u32, cycles: u64) {
         self.fired += 1;
         self.consumed = self.consumed.saturating_add(cycles);
@@ -212,7 +208,6 @@ impl Auction {
         }
     }
 
-    /// The hash over weights and tallies.
     pub fn root(&self) -> Hash {
         let budget = self.budget.to_be_bytes();
         keccak256(&[&self.weights.root().0, &self.tallies.root().0, &budget])

@@ -28,12 +28,10 @@ const PAGE_BYTES: usize = 1_024;
 pub struct Book(Pages<KEY_BYTES, PAGE_BYTES>);
 
 impl Book {
-    /// Number of timers.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no timers.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -43,12 +41,10 @@ impl Book {
         self.0.root()
     }
 
-    /// The timer `id`.
     pub fn get(&self, id: &Hash) -> Option<Timer> {
         self.0.get(id.as_bytes()).map(|body| timer(id.as_bytes(), body))
     }
 
-    /// Whether there is a timer `id`.
     pub fn contains(&self, id: &Hash) -> bool {
         self.0.get(id.as_bytes()).is_some()
     }
@@ -69,7 +65,6 @@ impl Book {
         self.0.insert(id, &w.finish()).map(|body| self::timer(id, &body))
     }
 
-    /// Removes and returns the timer `id`.
     pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
         self.0.remove(id.as_bytes()).map(|body| timer(id.as_bytes(), &body))
     }

@@ -85,7 +85,6 @@ pub struct Calendar {
     /// The latest place in the order of insertion: the reference for an entry's low bits.
     latest: u64,
     due: Vec<Due>,
-    /// Number of due entries that are dead.
     dead: usize,
     /// The indexes of due entries with an agent, ascending.
     agents: Vec<u32>,
@@ -131,7 +130,6 @@ impl Calendar {
         calendar
     }
 
-    /// The calendar's current height.
     pub const fn now(&self) -> Height {
         self.now
     }
@@ -152,7 +150,6 @@ impl Calendar {
         self.ripen();
     }
 
-    /// Applies the changes in the queue's journal.
     pub fn apply(&mut self, queue: &mut Queue) {
         for change in queue.take_journal() {
             match change {
@@ -184,7 +181,6 @@ impl Calendar {
         pool.push(&mut slot.bucket, entry);
     }
 
-    /// Removes a timer, wherever it is.
     pub fn cancel(&mut self, position: &PlaceOf) {
         match self.place(position) {
             TimerPlace::CarryOver => {
@@ -214,7 +210,6 @@ impl Calendar {
         }
     }
 
-    /// Replaces a timer after an extension or a bid.
     pub fn replace(&mut self, notice: &Notice) {
         match self.place(&notice.position) {
             TimerPlace::CarryOver => {
@@ -294,7 +289,6 @@ impl Calendar {
         TimerPlace::of(position.height, position.scheduled_at, self.now)
     }
 
-    /// A timer's entry; it holds the numbers of its accounts.
     #[inline]
     fn entry(&mut self, notice: &Notice) -> Due {
         let actor = self.accounts.hold(&notice.actor);
@@ -308,7 +302,6 @@ impl Calendar {
         latest.wrapping_sub(u64::from((latest as u32).wrapping_sub(low)))
     }
 
-    /// The index of a timer in the carry-over.
     fn find(&self, position: &PlaceOf) -> Option<u32> {
         let key = |entry: &Due| (entry.height, Self::seq(self.latest, entry.seq));
         let found =
@@ -397,7 +390,6 @@ impl Calendar {
     }
 }
 
-/// The bucket for `height` in the ring or the epochs.
 fn slot<'a>(
     ring: &'a mut [Slot],
     epochs: &'a mut [Slot],
@@ -410,7 +402,6 @@ fn slot<'a>(
     }
 }
 
-/// Releases the accounts of a dropped entry.
 fn release(accounts: &mut Accounts, entry: &Due) {
     accounts.release(entry.actor);
     if entry.payer != entry.actor {

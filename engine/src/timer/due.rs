@@ -24,7 +24,6 @@ pub struct Due {
     pub seq: u32,
     /// The height for which it was scheduled.
     pub height: u32,
-    /// The last height at which it may fire.
     pub expires_at: u32,
     /// Maximum cycles; [`Due::DEAD`] if the timer is gone and the entry must be skipped.
     pub gas_limit: u32,
@@ -54,7 +53,6 @@ impl Due {
         self.id_and_cells & Self::ID_BITS
     }
 
-    /// Maximum cells of a fire.
     pub const fn cell_limit(&self) -> u64 {
         (self.id_and_cells & !Self::ID_BITS) * Self::CELLS
     }
@@ -64,7 +62,6 @@ impl Due {
     /// The value of `max_fee` for the default bid of the current block.
     pub const DEFAULT_BID: u64 = u64::MAX;
 
-    /// Whether the timer still exists.
     pub const fn is_live(&self) -> bool {
         self.gas_limit != Self::DEAD
     }

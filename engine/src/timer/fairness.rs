@@ -58,7 +58,6 @@ impl Fairness {
         }
     }
 
-    /// Number of a key's fires in the window.
     pub fn recent(&self, key: &Address) -> u64 {
         self.sums.get(key).copied().unwrap_or(0)
     }
@@ -68,7 +67,6 @@ impl Fairness {
         self.sums.len()
     }
 
-    /// Whether nothing fired in the window.
     pub const fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
@@ -93,7 +91,6 @@ impl Fairness {
         (nth(keys.saturating_sub(1) / 2) + nth(keys / 2)).max(2)
     }
 
-    /// The hash over the window's fires.
     pub fn root(&self) -> Hash {
         self.blocks.root()
     }
@@ -104,7 +101,6 @@ impl Fairness {
         }
     }
 
-    /// Changes the sum of a key.
     fn change(&mut self, key: Address, change: impl Fn(u64) -> u64) {
         let old = self.recent(&key);
         let new = change(old);

@@ -14,13 +14,9 @@ use crate::{
 /// The values of all governed parameters in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Governed {
-    /// How due timers compete.
     pub policy: Policy,
-    /// Limits, budgets and weights.
     pub config: TimerConfig,
-    /// Parameters of runners' connections and of the MRU preference.
     pub connectivity: Connectivity,
-    /// Minimum bonds of tasks' commitments, and their slashed shares.
     pub bonds: Bonds,
 }
 
@@ -48,7 +44,6 @@ impl Key {
     /// The key of [`Connectivity::stale_heartbeat_blocks`].
     pub const STALE_HEARTBEAT: &'static str = "system:cip11:stale_heartbeat_blocks";
 
-    /// The parameter with this name.
     pub fn named(name: &str) -> Result<&'static Self, ParameterError> {
         let found = Governed::KEYS.iter().find(|key| key.name == name);
         found.ok_or_else(|| ParameterError::UnknownParameter(name.to_owned()))
@@ -66,13 +61,11 @@ impl Key {
         }
     }
 
-    /// The word for a value, if the parameter has words.
     pub fn word(&self, value: u64) -> Option<&'static str> {
         self.words.get(usize::try_from(value).ok()?).copied()
     }
 }
 
-/// A parameter's value as a number in transactions.
 trait Number: Copy {
     const WORDS: &'static [&'static str] = &[];
 
@@ -114,7 +107,6 @@ impl Policy {
         }
     }
 
-    /// The policy with this index.
     pub fn numbered(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
@@ -134,7 +126,6 @@ macro_rules! keys {
                 words: <$ty>::WORDS,
             }),*];
 
-            /// The value of a key.
             pub fn get(&self, key: &str) -> Option<u64> {
                 $(if key == $name {
                     return Some(self.$($field).+.number());
@@ -270,9 +261,7 @@ keys! {
 /// The required order of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The first is less than or equal to the second.
     AtMost,
-    /// The first is less than the second.
     Below,
 }
 
@@ -314,7 +303,6 @@ impl Default for Governed {
 }
 
 impl Governed {
-    /// The initial values of a chain.
     pub const fn first(params: &Params, connectivity: Connectivity, bonds: Bonds) -> Self {
         Self { policy: params.policy, config: params.config, connectivity, bonds }
     }
@@ -346,7 +334,6 @@ impl Governed {
 }
 
 impl Params {
-    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed::first(self, Connectivity::DEFAULT, Bonds::DEFAULT).check()?;
         let (basefee, curve) = (self.genesis_lane_basefee, self.config.lane_basefee);
@@ -362,14 +349,12 @@ impl Params {
 }
 
 impl Connectivity {
-    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed { connectivity: *self, ..Governed::default() }.check()
     }
 }
 
 impl Bonds {
-    /// Checks a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
         Governed { bonds: *self, ..Governed::default() }.check()
     }
@@ -378,13 +363,10 @@ impl Bonds {
 /// Why a parameter does not change. The text starts with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// No parameter has this name.
     #[error("UnknownParameter: no parameter {0}")]
     UnknownParameter(String),
-    /// A value out of its bounds.
     #[error("ParameterOutOfRange: {name} is from {min} to {max}, not {value}")]
     ParameterOutOfRange { name: &'static str, value: u64, min: u64, max: u64 },
-    /// Two values that violate their relation.
     #[error(
         "ParameterConflict: {lower} would be {low}, {} {upper}, which would be {high}",
         relation.broken()
@@ -393,12 +375,10 @@ pub enum ParameterError {
         /// The parameter that has to be the lower.
         lower: &'static str,
         low: u64,
-        /// The violated relation.
         relation: Relation,
         upper: &'static str,
         high: u64,
     },
-    /// An initial lane basefee outside its bounds.
     #[error("ParameterOutOfRange: genesis_lane_basefee is from {min} to {max} wei, not {basefee}")]
     GenesisLaneBasefee {
         /// The requested value, in wei per cycle.
@@ -414,23 +394,18 @@ pub enum ParameterError {
         height: u64,
         error: Box<Self>,
     },
-    /// A proposal without values.
     #[error("EmptyProposal: it gives no parameter a value")]
     EmptyProposal,
-    /// A proposal that gives one parameter two values.
     #[error("ParameterRepeated: {0} is given two values")]
     ParameterRepeated(&'static str),
-    /// A proposal for a block that has begun.
     #[error("ActivationInPast: block {got} has begun; {next} is the first that may change")]
     ActivationInPast { got: u64, next: u64 },
-    /// A proposal for a block that is too far away.
     #[error("ActivationTooFar: block {got} is too far away, {last} is the last")]
     ActivationTooFar {
         got: u64,
         /// The last height for which a proposal is accepted now.
         last: u64,
     },
-    /// The maximum number of heights has pending proposals.
     #[error("TooManyProposals: proposals are pending for {0} heights, the maximum")]
     TooManyProposals(usize),
 }

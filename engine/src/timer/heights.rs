@@ -27,12 +27,10 @@ impl Heights {
         self.0.root()
     }
 
-    /// Adds the timer `id`, which fires at `height`.
     pub fn insert(&mut self, height: Height, id: &Hash) {
         self.0.insert(&key(height, id), &[]);
     }
 
-    /// Removes a timer if it exists.
     pub fn remove(&mut self, height: Height, id: &Hash) {
         self.0.remove(&key(height, id));
     }

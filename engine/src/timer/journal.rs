@@ -11,9 +11,7 @@ use std::sync::Arc;
 /// A change to one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerChange {
-    /// The timer was added.
     Scheduled(Notice),
-    /// The timer was removed.
     Removed(PlaceOf),
     /// The timer was replaced by one with the same id, height, place in the order, actor and payer.
     Replaced(Notice),
@@ -22,16 +20,12 @@ pub enum TimerChange {
 /// The data that determine a timer's place in a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceOf {
-    /// The height at which it is to fire.
     pub height: Height,
-    /// The height of the block that scheduled it.
     pub scheduled_at: Height,
-    /// The place in the order of insertion.
     pub seq: u64,
 }
 
 impl PlaceOf {
-    /// The position of `timer`.
     pub const fn of(timer: &Timer) -> Self {
         let Timer { height, scheduled_at, seq, .. } = *timer;
         Self { height, scheduled_at, seq }
@@ -51,7 +45,6 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// The notice of `timer`.
     pub fn of(timer: &Timer) -> Self {
         let most = u128::from(Due::DEFAULT_BID - 1);
         let (max_fee, max_priority) = match (timer.gba, timer.bid) {
@@ -96,7 +89,6 @@ struct JournalLink {
 }
 
 impl Journal {
-    /// Adds the newest change.
     pub fn push(&mut self, change: TimerChange) {
         self.0 = Some(Arc::new(JournalLink { change, earlier: self.0.take() }));
     }

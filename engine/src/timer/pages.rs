@@ -72,23 +72,19 @@ struct Page {
 struct PageBranch<const K: usize, const PAGE: usize> {
     hash: OnceLock<Hash>,
     digit: u8,
-    /// Bytes of the records below.
     bytes: usize,
     children: [Option<PageNode<K, PAGE>>; FAN_OUT],
 }
 
 impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
-    /// Number of records.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no records.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The body under `key`, if there is one.
     pub fn get(&self, key: &[u8; K]) -> Option<&[u8]> {
         let page = nearest(self.root.as_ref()?, key);
         Records(page)
@@ -108,7 +104,6 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         replaced
     }
 
-    /// Removes and returns the body under `key`.
     pub fn remove(&mut self, key: &[u8; K]) -> Option<Vec<u8>> {
         // Checked first, so that a miss copies no shared path.
         self.get(key)?;
@@ -359,7 +354,6 @@ fn settle<const K: usize, const PAGE: usize>(at: &mut Option<PageNode<K, PAGE>>)
     }
 }
 
-/// The first key of a page.
 fn first<const K: usize>(page: &[u8]) -> &[u8; K] {
     Records(page).next().expect("a page has a record").key
 }
@@ -384,7 +378,6 @@ fn digit<const K: usize>(key: &[u8; K], digit: u8) -> usize {
     usize::from(key[usize::from(digit / 4)] >> (6 - digit % 4 * 2) & 3)
 }
 
-/// The first digit in which two keys differ.
 fn first_difference<const K: usize>(a: &[u8; K], b: &[u8; K]) -> Option<u8> {
     let (byte, (a, b)) = a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b)?;
     Some(byte as u8 * 4 + (a ^ b).leading_zeros() as u8 / 2)
@@ -417,11 +410,9 @@ impl<'a, const K: usize> Iterator for Records<'a, K> {
     }
 }
 
-/// All records below some nodes.
 struct PageIter<'a, const K: usize, const PAGE: usize> {
     /// The nodes still to visit, the next on top.
     open: Vec<&'a PageNode<K, PAGE>>,
-    /// The rest of the current page.
     records: Records<'a, K>,
 }
 

@@ -23,10 +23,8 @@ pub enum Policy {
 /// The fires that the fairness weight counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FairnessScope {
-    /// Those of each actor separately.
     #[default]
     Actor,
-    /// Those of all actors of one deployer.
     Deployer,
 }
 
@@ -39,7 +37,6 @@ names!(Tier: Economy = "economy", Standard = "standard", Fast = "fast", Urgent =
 pub enum Tier {
     /// Below the median tip.
     Economy,
-    /// The median tip.
     Standard,
     Fast,
     /// Far above it.
@@ -82,15 +79,12 @@ record!(Activation { policy, height });
 pub struct Params {
     /// The policy of the first blocks.
     pub policy: Policy,
-    /// The change to another policy, if any.
     pub activation: Option<Activation>,
     /// Blocks after the activation in which `bid` is still accepted but ignored.
     pub deprecation_blocks: u64,
-    /// The fires that count together.
     pub scope: FairnessScope,
     /// Lane basefee of block 1, in wei per cycle.
     pub genesis_lane_basefee: Wei,
-    /// The initial values of the governed parameters.
     pub config: TimerConfig,
 }
 record!(Params { policy, activation, deprecation_blocks, scope, genesis_lane_basefee, config });
@@ -113,13 +107,9 @@ impl Default for Params {
 pub struct TimerConfig {
     /// Maximum blocks from scheduling to the last height at which a timer may fire.
     pub max_ttl_blocks: u64,
-    /// Maximum cycles that a timer may ask for.
     pub max_cycles_per_fire: u64,
-    /// Maximum cells that a timer may ask for.
     pub max_cells_per_fire: u64,
-    /// Maximum number of timers per actor.
     pub max_timers_per_actor: u64,
-    /// Cycles per block for removing timers.
     pub gc_cycles_per_block: u64,
     /// Cycles per block for firing timers.
     pub lane_timer_cycles: u64,
@@ -127,7 +117,6 @@ pub struct TimerConfig {
     pub lane_timer_cells: u64,
     /// Cycles above which a timer is not attempted under `eip1559`.
     pub max_cycles_per_fire_auction_phase: u64,
-    /// Number of blocks over which fires count for fairness.
     pub fairness_window_blocks: u64,
     pub priority_tier_multipliers: Tiers,
     /// The minimum median tip from which tiers are computed, in wei per cycle.
@@ -136,9 +125,7 @@ pub struct TimerConfig {
     pub least_share_of_bought_cycles: u64,
     /// The cost of a cycle of the lane as a share of the lane basefee, per mille (CIP-1 §5).
     pub lane_fee_multiplier: u64,
-    /// The rule by which the lane basefee changes.
     pub lane_basefee: LaneCurve,
-    /// The rule by which weights change under `gba-auction`.
     pub weights: Weighting,
 }
 record!(TimerConfig {
@@ -196,7 +183,6 @@ impl TimerConfig {
         most - most % Due::CELLS
     }
 
-    /// Maximum cycles of a fire under `policy`.
     pub const fn cycle_cap(&self, policy: Policy) -> u64 {
         match policy {
             Policy::Eip1559 => self.max_cycles_per_fire_auction_phase,

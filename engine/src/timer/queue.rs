@@ -52,7 +52,6 @@ pub struct QueueCommitment {
 }
 
 impl QueueCommitment {
-    /// The hash of the queue.
     pub fn root(&self) -> Hash {
         let Self { book, heights, next_seq, epoch } = self;
         let [seq, epoch] = [next_seq, epoch].map(|number| number.to_be_bytes());
@@ -100,11 +99,8 @@ pub struct Queue {
     heights: Heights,
     /// Number of timers in tier 3; derived from the book and the epoch.
     overflow: usize,
-    /// Number of timers per actor; derived from the book.
     counts: ActorCounts,
-    /// The next timer's place in the order of insertion.
     next_seq: u64,
-    /// The epoch of the last maintenance.
     epoch: u64,
     journal: Journal,
 }
@@ -122,7 +118,6 @@ impl Queue {
         timer.seq
     }
 
-    /// Removes and returns the timer `id`.
     pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
         let timer = self.book.remove(id)?;
         self.heights.remove(timer.height, &timer.id);
@@ -142,47 +137,40 @@ impl Queue {
         self.book.insert(timer)
     }
 
-    /// The timer `id`.
     pub fn get(&self, id: &Hash) -> Option<Timer> {
         self.book.get(id)
     }
 
-    /// The timer of a calendar entry; see [`Book::find`].
+    /// See [`Book::find`].
     pub fn find(&self, due: &Due) -> Option<Timer> {
         self.book.find(due)
     }
 
-    /// Whether there is a timer `id`.
     pub fn contains(&self, id: &Hash) -> bool {
         self.book.contains(id)
     }
 
-    /// Number of timers.
     pub const fn len(&self) -> usize {
         self.book.len()
     }
 
-    /// Whether there are no timers.
     pub const fn is_empty(&self) -> bool {
         self.book.is_empty()
     }
 
-    /// Number of timers in tier 3.
     pub const fn overflow_len(&self) -> usize {
         self.overflow
     }
 
-    /// The next timer's place in the order of insertion.
     pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Number of timers that an actor has.
     pub fn count_of(&self, actor: &Address) -> u64 {
         self.counts.of(actor)
     }
 
-    /// All timers, by id.
+    /// In order of id.
     pub fn iter(&self) -> impl Iterator<Item = Timer> {
         self.book.iter()
     }
@@ -197,7 +185,6 @@ impl Queue {
         self.commitment().root()
     }
 
-    /// The inputs of [`Self::root`].
     pub fn commitment(&self) -> QueueCommitment {
         let Self { next_seq, epoch, .. } = *self;
         QueueCommitment { book: self.book.root(), heights: self.heights.root(), next_seq, epoch }
@@ -241,7 +228,6 @@ impl Queue {
         self.next_seq = seq;
     }
 
-    /// Whether a timer is in tier 3.
     fn overflows(&self, timer: &Timer) -> bool {
         timer.height >= beyond(self.epoch)
     }
@@ -312,7 +298,6 @@ impl Decode for Queue {
     }
 }
 
-/// Number of timers per actor.
 #[derive(Clone, Default)]
 struct ActorCounts(Pages<20, 1_024>);
 

@@ -10,7 +10,6 @@ use crate::{
 /// for cells are ignored: a fire pays the basefee for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bid {
-    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Wei,
     /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
@@ -30,7 +29,6 @@ pub struct Timer {
     pub actor: Address,
     /// The earliest height at which it fires.
     pub height: Height,
-    /// The argument of the handler.
     pub payload: Vec<u8>,
     /// The handler; absent: the one named in the payload, or the default ([`called`]).
     pub handler: Option<String>,
@@ -42,18 +40,15 @@ pub struct Timer {
     pub cell_limit: u64,
     /// Maximum cost of a fire for a payer other than the actor.
     pub promised: Option<Wei>,
-    /// The last height at which it may fire.
     pub expires_at: Height,
     /// Maximum wei per cycle, including lane basefee and priority. At most 2^64 − 2, which exceeds
     /// every balance.
     pub max_fee_per_cycle: Wei,
     /// Maximum wei per cycle for the proposer, part of the above.
     pub max_priority_fee_per_cycle: Wei,
-    /// Height of the scheduling block.
     pub scheduled_at: Height,
     /// The actor that is asked for a bid at fire time, which replaces the two fees above.
     pub gba: Option<Address>,
-    /// The agent's last answer.
     pub bid: Option<Bid>,
 }
 // For code that stores timers outside the chain; the queue has its own shorter form.
@@ -84,63 +79,37 @@ pub fn timer_id(actor: &Address, height: Height, payload: &[u8], nonce: u64) -> 
 /// Why a timer is not scheduled, extended or cancelled. The text starts with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimerError {
-    /// A height that is not after the current block.
     #[error("HeightNotInFuture: a timer fires at {now} at the earliest, not at {got}")]
-    HeightNotInFuture {
-        got: Height,
-        /// The first possible height.
-        now: Height,
-    },
-    /// A payload that is too long.
+    HeightNotInFuture { got: Height, now: Height },
     #[error("PayloadTooLarge: a timer's payload has at most {limit} bytes, this one has {got}")]
     PayloadTooLarge { got: usize, limit: usize },
-    /// A handler name that is too long.
     #[error("HandlerNameTooLong: a handler's name has at most {limit} bytes, this one has {got}")]
     HandlerNameTooLong { got: usize, limit: usize },
-    /// A payer that has not agreed to pay.
     #[error("InvalidFeePayer: {0} is neither the actor nor the sender of the transaction")]
     InvalidFeePayer(Address),
-    /// A sender who pays for no timers, or not for this much.
     #[error(
         "PayerNotWilling: {payer} may have to pay {cost} for this timer; the transaction allows \
          timers another {left} (timer_allowance)"
     )]
-    PayerNotWilling {
-        payer: Address,
-        /// The maximum cost of the fire.
-        cost: InCby,
-        /// The rest of the allowance.
-        left: InCby,
-    },
-    /// More cells than a fire may use.
+    PayerNotWilling { payer: Address, cost: InCby, left: InCby },
     #[error("CellLimitTooHigh: a fire uses at most {limit} cells, {got} are asked for")]
     CellLimitTooHigh { got: u64, limit: u64 },
-    /// More cycles than a fire may use.
     #[error("GasLimitTooHigh: a fire uses at most {limit} cycles, {got} are asked for")]
     GasLimitTooHigh { got: u64, limit: u64 },
     /// An expiry before the timer's height, or beyond the maximum lifetime.
     #[error("ExpiryOutOfRange: {got} is not from {min} to {max}")]
-    ExpiryOutOfRange {
-        got: Height,
-        /// The first possible height.
-        min: Height,
-        max: Height,
-    },
-    /// The actor has the maximum number of timers.
+    ExpiryOutOfRange { got: Height, min: Height, max: Height },
     #[error("TooManyTimers: {actor} has {limit} timers, which is the limit")]
     TooManyTimers { actor: Address, limit: u64 },
-    /// A cap below the current lane basefee.
     #[error(
         "TimerRejectedBelowBasefee: a cycle of the lane costs {basefee} wei, {got} are offered"
     )]
     TimerRejectedBelowBasefee { got: Wei, basefee: Wei },
-    /// A timer without an agent, under the policy in which agents bid for all timers.
     #[error(
         "GbaRequired: under gba-auction every timer names the actor that bids for it (gba); \
          examples/actors/default_gba.star is one"
     )]
     GbaRequired,
-    /// A parameter that has been withdrawn.
     #[error(
         "TimerArgDeprecated: `bid` was withdrawn; use max_fee_per_cycle and \
          max_priority_fee_per_cycle"
@@ -148,7 +117,6 @@ pub enum TimerError {
     TimerArgDeprecated,
     #[error("UnknownTier: {0:?} is not economy, standard, fast or urgent")]
     UnknownTier(String),
-    /// The timer of another actor.
     #[error("Unauthorized: {who} may not do this to a timer of {actor}")]
     Unauthorized { who: Address, actor: Address },
     /// Never scheduled, or no longer waiting.

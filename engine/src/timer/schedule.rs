@@ -37,9 +37,7 @@ const MAX_FEE: Wei = Wei::new(u64::MAX as u128 - 1);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimerRequest {
     pub actor: Address,
-    /// The height at which it is due.
     pub height: Height,
-    /// The argument of its handler.
     pub payload: Vec<u8>,
     pub handler: Option<String>,
     /// The payer (default: the actor).
@@ -50,9 +48,7 @@ pub struct TimerRequest {
     pub cell_limit: Option<u64>,
     /// The last height at which it may fire (default: the maximum).
     pub expires_at: Option<Height>,
-    /// Maximum wei per cycle.
     pub max_fee_per_cycle: Option<Wei>,
-    /// Maximum wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Option<Wei>,
     /// The urgency, used if no priority is given.
     pub tier: Option<Tier>,
@@ -89,7 +85,6 @@ pub struct ScheduleTerms {
     pub basefee_cell: Wei,
     /// Median tip of the timers that fired in the previous block, in wei per cycle.
     pub p50: Wei,
-    /// Whether `bid` is still accepted.
     pub takes_bid: bool,
 }
 
@@ -105,12 +100,10 @@ pub struct Admitted {
 }
 
 impl ScheduleTerms {
-    /// The last possible expiry of a timer.
     pub fn latest(&self) -> Height {
         self.now.after(self.config.max_ttl_blocks)
     }
 
-    /// The default gas limit of a fire.
     pub fn default_gas_limit(&self) -> u64 {
         match self.policy {
             Policy::Eip1559 => {
@@ -121,7 +114,6 @@ impl ScheduleTerms {
         }
     }
 
-    /// Checks the expiry of a timer for `height`.
     fn check_expiry(&self, height: Height, expires_at: Height) -> Result<(), TimerError> {
         let (min, max) = (height, self.latest());
         match (min..=max).contains(&expires_at) {
@@ -255,7 +247,6 @@ pub struct Ids {
     hash: Hash,
     /// The next counter, by the id with counter 0.
     next: RefCell<BTreeMap<Hash, u64>>,
-    /// The rest of the allowance.
     allowance: Cell<Wei>,
 }
 
@@ -267,12 +258,10 @@ const FIRE: u64 = 1 << (NONCE_BITS - 1);
 const COUNTERS: u64 = 1 << (u64::BITS - NONCE_BITS);
 
 impl Ids {
-    /// The ids for a transaction with this nonce and hash.
     pub fn of_transaction(nonce: u64, hash: Hash, allowance: Wei) -> Self {
         Self { nonce, hash, next: RefCell::default(), allowance: Cell::new(allowance) }
     }
 
-    /// The ids for the fire of this timer in the block at `height`.
     pub fn of_fire(height: Height, timer: Hash) -> Self {
         Self::of_transaction(height.get() | FIRE, timer, Wei::ZERO)
     }
@@ -290,7 +279,6 @@ impl Ids {
         Ok(())
     }
 
-    /// The next free id for these inputs.
     pub fn next(
         &self,
         actor: &Address,

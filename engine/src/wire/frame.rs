@@ -6,21 +6,14 @@ use crate::primitives::codec::DecodeError;
 /// Why a stream's bytes are not a valid frame. Each error ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length exceeds the stream's limit. Nothing was stored.
+    /// Nothing was stored.
     #[error("a frame of {got} bytes where at most {limit} are allowed")]
-    TooLarge {
-        /// The claimed length in bytes.
-        got: u32,
-        /// The stream's limit in bytes.
-        limit: usize,
-    },
+    TooLarge { got: u32, limit: usize },
     /// The length is 0, so even the type is missing.
     #[error("a frame without a type")]
     Empty,
-    /// The type does not belong on this stream.
     #[error("frame type {kind:#04x} does not belong on a {channel:?} stream")]
     UnexpectedType { kind: u8, channel: Channel },
-    /// The payload is not a valid record of the frame.
     #[error("{frame}: {source}")]
     Payload { frame: &'static str, source: DecodeError },
 }
@@ -51,12 +44,10 @@ pub struct RawFrame(
 );
 
 impl RawFrame {
-    /// The frame's type.
     pub fn kind(&self) -> u8 {
         self.0[0]
     }
 
-    /// The bytes of the record.
     pub fn payload(&self) -> &[u8] {
         &self.0[1..]
     }
@@ -92,7 +83,6 @@ pub struct FrameReader {
 const HEAD: usize = 4;
 
 impl FrameReader {
-    /// A reader at the start of a stream.
     pub const fn new(channel: Channel) -> Self {
         Self { limit: channel.limit(), head: [0; HEAD], head_len: 0, missing: 0, body: Vec::new() }
     }
@@ -136,7 +126,6 @@ fn take<'a>(chunk: &mut &'a [u8], count: usize) -> &'a [u8] {
     part
 }
 
-/// The bytes of a frame with this payload.
 pub(super) fn enclose(kind: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len() + 1).expect("frames are far below 4 GiB");
     let mut bytes = Vec::with_capacity(HEAD + 1 + payload.len());

@@ -20,15 +20,13 @@ use crate::{
 /// The protocol's version, in `Hello` and `HelloAck` (CIP-11 §12.4).
 pub const VERSION: u16 = 1;
 
-/// A frame's record.
+/// The record in the payload of one type of frame.
 pub trait Message: Encode + Decode {
     const KIND: u8;
     /// The name in the table, which is part of the signature's domain.
     const NAME: &'static str;
-    /// The kind of stream for the frame.
     const CHANNEL: Channel;
 
-    /// The frame's bytes, ready to be written to a stream.
     fn to_frame(&self) -> Vec<u8> {
         enclose(Self::KIND, &codec::to_vec(self))
     }
@@ -71,9 +69,7 @@ message!(0x01 Control Hello { version, party_pubkey, party_role, block_height, c
 /// The answer to a `Hello`: proves that its sender holds the key it named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelloAck {
-    /// [`VERSION`].
     pub version: u16,
-    /// The sender's on-chain key, as in its `Hello`.
     pub party_pubkey: PublicKey,
     pub party_role: Role,
     /// The signature over the nonce of the peer's `Hello`.
@@ -87,7 +83,6 @@ message!(0x02 Control HelloAck {
 /// Shows that a runner is alive at a height it has observed: at most one per block and connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeartbeatPing {
-    /// The newest height the runner knows.
     pub block_height: Height,
     /// Strictly increasing within a connection.
     pub nonce: u64,
@@ -109,11 +104,9 @@ message!(0x11 Control HeartbeatPong { block_height, validator_signed });
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSignal {
     pub active_jobs: u32,
-    /// Maximum number of jobs that the runner runs at the same time.
     pub max_concurrent: u32,
     /// Whether it takes more jobs; if not, it is not present (spec §3).
     pub accepting_new: bool,
-    /// The reason for not taking jobs, for people.
     pub reason: Option<Text>,
 }
 message!(0x12 Control BackpressureSignal { active_jobs, max_concurrent, accepting_new, reason });
@@ -144,10 +137,8 @@ message!(0x13 Control CapabilityDelta {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapabilityChange {
     pub added_capabilities: Labels,
-    /// Not served until added again.
     pub removed_capabilities: Labels,
     pub added_entitlements: Labels,
-    /// Not held until added again.
     pub removed_entitlements: Labels,
 }
 
@@ -162,13 +153,12 @@ message!(0x14 Control OpenJobs { job_ids });
 /// A job for the runner, the first frame of a stream that the validator opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAssignment {
-    /// The job's id: keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(`job_spec`)).
+    /// keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(`job_spec`)).
     pub job_id: Hash,
     /// The account or actor that submitted it.
     pub submitter: Address,
-    /// The nonce of its submission.
     pub nonce: u64,
-    /// The job's specification in its canonical form.
+    /// In canonical form.
     pub job_spec: Body,
     /// The block that assigned it.
     pub block_height: Height,
@@ -195,7 +185,6 @@ impl JobAssignment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAck {
     pub job_id: Hash,
-    /// The last block of the attempt, which identifies it.
     pub deadline_block: Height,
     pub status: AckStatus,
     /// The runner's signature over job, attempt and status. A rejection is evidence on the chain.
@@ -203,7 +192,6 @@ pub struct JobAck {
 }
 message!(0x21 Job JobAck);
 
-/// [`JobAck`] on the wire.
 struct JobAckRecord {
     job_id: Hash,
     deadline_block: Height,
@@ -243,9 +231,7 @@ impl Decode for JobAck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobProgress {
     pub job_id: Hash,
-    /// The completed share, in percent.
     pub fraction: Percent,
-    /// The current activity, for people.
     pub detail: Option<Text>,
 }
 message!(0x22 Job JobProgress { job_id, fraction, detail });
@@ -290,9 +276,9 @@ pub struct Errand {
     /// keccak256("cowboy/errand/v1" ‖ agent's key ‖ label ‖ keccak256(specification)): never the id
     /// of a job. All other frames on the stream use it as `job_id`.
     pub errand_id: Hash,
-    /// The agent's key. Runners refuse errands of agents that their operator has not named.
+    /// Runners refuse errands of agents that their operator has not named.
     pub agent_pubkey: PublicKey,
-    /// The agent's name for the errand, unique per errand.
+    /// Unique per errand.
     pub label: Hash,
     /// The work: the canonical form of a job's specification.
     pub errand_spec: Body,
@@ -307,13 +293,11 @@ message!(0x26 Job Errand {
 });
 
 impl Errand {
-    /// The id of an errand.
     pub fn id(agent: &PublicKey, label: &Hash, spec: &Body) -> Hash {
         let spec = keccak256(&[spec.as_bytes()]);
         keccak256(&[b"cowboy/errand/v1", agent.as_bytes(), &label.0, &spec.0])
     }
 
-    /// Whether `errand_id` is the id for the frame's other fields.
     pub fn has_its_id(&self) -> bool {
         self.errand_id == Self::id(&self.agent_pubkey, &self.label, &self.errand_spec)
     }
@@ -323,7 +307,6 @@ impl Errand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCommit {
     pub job_id: Hash,
-    /// The deadline of the assignment, which identifies the attempt.
     pub deadline_block: Height,
     /// The [`commitment`](super::commitment) to the result that the runner will reveal.
     pub commitment: Hash,
@@ -367,7 +350,6 @@ message!(0x83 Job JobAggregated { job_id, signed });
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFailure {
     pub job_id: Hash,
-    /// The reason, for people.
     pub reason: Reason,
     /// The runner's signature over job and reason.
     pub runner_signed: Signature,
@@ -416,7 +398,6 @@ frames! {
 }
 
 impl Control {
-    /// Decodes a frame of the control stream.
     pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
         let (kind, channel) = (frame.kind(), Channel::Control);
         Self::known(frame).unwrap_or(Err(FrameError::UnexpectedType { kind, channel }))
@@ -446,7 +427,6 @@ impl JobFrame {
     /// committees and of failed work were added later and are in this range.
     pub const EXTENSIONS: u8 = 0x80;
 
-    /// The id of the job or errand.
     pub const fn job_id(&self) -> Hash {
         match self {
             Self::Assignment(frame) => frame.job_id,

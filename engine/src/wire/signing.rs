@@ -40,22 +40,19 @@ pub fn reveals_digest<'a>(reveals: impl IntoIterator<Item = (Address, &'a [u8])>
 }
 
 impl RevealedResult {
-    /// Whether the runner that it names signed it. The key is recovered from the signature, so that
-    /// its last byte has to be correct too.
+    /// The key is recovered from the signature, so that its last byte has to be correct too.
     pub fn verify(&self, chain_id: u64, job_id: &Hash) -> bool {
         let digest = JobResult::digest(chain_id, job_id, self.result_data.as_bytes());
         let signer = self.runner_signed.recover(&digest);
         signer.is_some_and(|key| key.address() == self.runner)
     }
 
-    /// The runner's commitment to this result.
     pub fn commitment(&self) -> Hash {
         commitment(self.result_data.as_bytes(), &self.runner_signed)
     }
 }
 
 impl Reveals {
-    /// The [`reveals_digest`] of these results.
     pub fn digest(&self) -> Hash {
         let reveals = self.as_slice().iter();
         reveals_digest(reveals.map(|reveal| (reveal.runner, reveal.result_data.as_bytes())))
@@ -63,7 +60,6 @@ impl Reveals {
 }
 
 impl HelloAck {
-    /// The answer to a peer's `challenge`, signed by `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -80,7 +76,6 @@ impl HelloAck {
         }
     }
 
-    /// Whether the party it names signed `challenge`.
     pub fn verify(&self, chain_id: u64, challenge: &[u8; 32]) -> bool {
         let digest = digest::<Self>(chain_id, &[challenge]);
         self.party_pubkey.verify(&digest, &self.signed_challenge)
@@ -92,13 +87,11 @@ impl HeartbeatPing {
         digest::<Self>(chain_id, &[&block_height.to_be_bytes(), &nonce.to_be_bytes()])
     }
 
-    /// A ping of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, block_height: Height, nonce: u64) -> Self {
         let signed = key.sign(&Self::digest(chain_id, block_height, nonce));
         Self { block_height, nonce, signed }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         runner.verify(&Self::digest(chain_id, self.block_height, self.nonce), &self.signed)
     }
@@ -109,7 +102,7 @@ impl HeartbeatPong {
         digest::<Self>(chain_id, &[&block_height.to_be_bytes(), runner.as_bytes()])
     }
 
-    /// A validator's head, valid only for `runner`.
+    /// Valid only for `runner`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -120,7 +113,6 @@ impl HeartbeatPong {
         Self { block_height, validator_signed }
     }
 
-    /// Whether `validator` signed it for `runner`.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey, runner: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, self.block_height, runner);
         validator.verify(&digest, &self.validator_signed)
@@ -142,7 +134,6 @@ impl CapabilityDelta {
         )
     }
 
-    /// A change of the runner that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -160,13 +151,11 @@ impl CapabilityDelta {
         Self { signed: key.sign(&unsigned.digest(chain_id)), ..unsigned }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         runner.verify(&self.digest(chain_id), &self.signed)
     }
 }
 
-/// The digest of an assignment for `runner`.
 fn assignment_digest(chain_id: u64, assignment: &JobAssignment, runner: &PublicKey) -> Hash {
     let JobAssignment { job_id, job_spec, block_height, deadline_block, .. } = assignment;
     digest::<JobAssignment>(
@@ -189,7 +178,6 @@ impl JobAssignment {
         Self { validator_signed, ..unsigned }
     }
 
-    /// Whether `validator` signed it for `runner`.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey, runner: &PublicKey) -> bool {
         validator.verify(&assignment_digest(chain_id, self, runner), &self.validator_signed)
     }
@@ -201,7 +189,6 @@ impl Errand {
         digest::<Self>(chain_id, &[id.as_bytes(), &deadline, runner.as_bytes()])
     }
 
-    /// An errand for `runner` from the agent that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -229,7 +216,6 @@ impl JobAck {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, status.as_bytes()])
     }
 
-    /// An answer of the runner that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -240,7 +226,6 @@ impl JobAck {
         Self { job_id, deadline_block, status, signed }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         let Self { job_id, deadline_block, status, signed } = self;
         runner.verify(&Self::digest(chain_id, job_id, *deadline_block, *status), signed)
@@ -253,19 +238,16 @@ impl JobResult {
         digest::<Self>(chain_id, &[job_id.as_bytes(), keccak256(&[result_data]).as_bytes()])
     }
 
-    /// A result of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, result_data: Body) -> Self {
         let runner_signed = key.sign(&Self::digest(chain_id, &job_id, result_data.as_bytes()));
         Self { job_id, result_data, runner_signed }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, &self.job_id, self.result_data.as_bytes());
         runner.verify(&digest, &self.runner_signed)
     }
 
-    /// The runner's commitment to this result.
     pub fn commitment(&self) -> Hash {
         commitment(self.result_data.as_bytes(), &self.runner_signed)
     }
@@ -277,7 +259,6 @@ impl JobCancel {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, reason.as_str().as_bytes()])
     }
 
-    /// A cancellation by the validator that holds `key`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -288,7 +269,6 @@ impl JobCancel {
         Self { job_id, deadline_block, reason, validator_signed: key.sign(&digest) }
     }
 
-    /// Whether `validator` signed it.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
         let Self { job_id, deadline_block, reason, validator_signed } = self;
         let digest = Self::digest(chain_id, job_id, *deadline_block, *reason);
@@ -304,7 +284,6 @@ impl JobCommit {
         digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, commitment.as_bytes()])
     }
 
-    /// A runner's commitment in the attempt with this deadline.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
@@ -316,7 +295,6 @@ impl JobCommit {
         Self { job_id, deadline_block, commitment, runner_signed: key.sign(&digest) }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         let Self { job_id, deadline_block, commitment, runner_signed } = self;
         runner.verify(&Self::digest(chain_id, job_id, *deadline_block, commitment), runner_signed)
@@ -328,12 +306,10 @@ impl JobReveal {
         digest::<Self>(chain_id, &[job_id.as_bytes()])
     }
 
-    /// A request of the validator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash) -> Self {
         Self { job_id, validator_signed: key.sign(&Self::digest(chain_id, &job_id)) }
     }
 
-    /// Whether `validator` signed it.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
         validator.verify(&Self::digest(chain_id, &self.job_id), &self.validator_signed)
     }
@@ -344,13 +320,12 @@ impl JobAggregate {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
     }
 
-    /// A request of the validator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals: Reveals) -> Self {
         let validator_signed = key.sign(&Self::digest(chain_id, &job_id, &reveals.digest()));
         Self { job_id, reveals, validator_signed }
     }
 
-    /// Whether `validator` signed it. The runners' signatures are not checked.
+    /// The runners' signatures are not checked.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, &self.job_id, &self.reveals.digest());
         validator.verify(&digest, &self.validator_signed)
@@ -363,12 +338,10 @@ impl JobAggregated {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
     }
 
-    /// An answer of the aggregator that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals_digest: &Hash) -> Self {
         Self { job_id, signed: key.sign(&Self::digest(chain_id, &job_id, reveals_digest)) }
     }
 
-    /// Whether `aggregator` signed it.
     pub fn verify(&self, chain_id: u64, aggregator: &PublicKey, reveals_digest: &Hash) -> bool {
         aggregator.verify(&Self::digest(chain_id, &self.job_id, reveals_digest), &self.signed)
     }
@@ -380,13 +353,11 @@ impl JobFailure {
         digest::<Self>(chain_id, &[job_id.as_bytes(), reason.as_str().as_bytes()])
     }
 
-    /// A failure report of the runner that holds `key`.
     pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reason: Reason) -> Self {
         let runner_signed = key.sign(&Self::digest(chain_id, &job_id, &reason));
         Self { job_id, reason, runner_signed }
     }
 
-    /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         runner.verify(&Self::digest(chain_id, &self.job_id, &self.reason), &self.runner_signed)
     }

@@ -29,7 +29,6 @@ macro_rules! texts {
         impl $name {
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The text of the value.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -75,19 +74,13 @@ texts! {
 texts! {
     /// The reason for refusing or ending a connection.
     GoodbyeReason {
-        /// A version other than [`VERSION`](super::VERSION).
         UnsupportedVersion = "unsupported_version",
-        /// Not in the registry.
         UnknownRunner = "unknown_runner",
-        /// Deregistered from the registry.
         Deregistered = "deregistered",
-        /// Stake below the minimum.
         InsufficientStake = "insufficient_stake",
         /// The validator is not in the runner's subset.
         NotInSubset = "not_in_subset",
-        /// A signature that does not verify.
         BadSignature = "bad_signature",
-        /// The peer claims the same role as this side.
         WrongRole = "wrong_role",
         /// The key is not the certificate's, or not the expected one.
         IdentityMismatch = "identity_mismatch",
@@ -99,9 +92,7 @@ texts! {
         DuplicateConnection = "duplicate_connection",
         /// A frame that is malformed or out of place.
         MalformedFrame = "malformed_frame",
-        /// A frame above its stream's limit.
         FrameTooLarge = "frame_too_large",
-        /// The sender is shutting down.
         ShuttingDown = "shutting_down",
     }
 }
@@ -109,7 +100,6 @@ texts! {
 texts! {
     /// The reason for rejecting an assignment (spec §6).
     RejectReason {
-        /// The maximum number of jobs is running.
         AtCapacity = "at_capacity",
         /// It cannot do jobs of that kind, or with the named model or server, permanently or for
         /// now.
@@ -119,7 +109,6 @@ texts! {
         MissingEntitlement = "missing_entitlement",
         /// The specification is invalid, or does not match the job's id.
         InvalidSpec = "invalid_spec",
-        /// The deadline has passed.
         DeadlinePassed = "deadline_passed",
     }
 }
@@ -138,11 +127,9 @@ texts! {
     CancelReason {
         /// Another runner has the job now.
         Reassigned = "reassigned",
-        /// Its time is over.
         Expired = "expired",
         /// It will not be retried.
         Failed = "failed",
-        /// The chain has the runner's result, and it was verified.
         Done = "done",
     }
 }
@@ -241,10 +228,8 @@ pub struct Labels(Vec<Text>);
 /// Why names do not form [`Labels`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    /// More than [`Labels::LIMIT`] names.
     #[error("{0} names where at most {limit} are allowed", limit = Labels::LIMIT)]
     TooMany(usize),
-    /// A name longer than [`Text::LIMIT`] bytes.
     #[error("a name of {0} bytes where at most {limit} are allowed", limit = Text::LIMIT)]
     NameTooLong(usize),
 }
@@ -253,7 +238,6 @@ impl Labels {
     /// Maximum number of names.
     pub const LIMIT: usize = 64;
 
-    /// A list of these names, in this order.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, LabelsError> {
         let texts = names
             .into_iter()
@@ -268,7 +252,6 @@ impl Labels {
         Ok(Self(texts))
     }
 
-    /// The names, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(Text::as_str)
     }
@@ -300,7 +283,6 @@ impl JobIds {
         Self(ids.into_iter().take(Self::LIMIT).collect())
     }
 
-    /// The ids, in their order.
     pub fn as_slice(&self) -> &[Hash] {
         &self.0
     }
@@ -346,7 +328,6 @@ impl Body {
     /// Maximum length in bytes: a job stream's limit minus room for the frame's other fields.
     pub const LIMIT: usize = Channel::Job.limit() - 1024;
 
-    /// Wraps bytes, at most [`Self::LIMIT`].
     pub fn new(bytes: Vec<u8>) -> Result<Self, BodyError> {
         match bytes.len() {
             0..=Self::LIMIT => Ok(Self(bytes)),
@@ -354,12 +335,10 @@ impl Body {
         }
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, without copying.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -401,10 +380,8 @@ pub struct Reveals(Vec<RevealedResult>);
 /// Why results do not fit into one frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RevealsError {
-    /// More than [`Reveals::LIMIT`] results.
     #[error("{0} results where at most {limit} are allowed", limit = Reveals::LIMIT)]
     TooMany(usize),
-    /// More than [`Reveals::MAX_BYTES`] bytes in total.
     #[error("results of {0} bytes where at most {limit} are allowed", limit = Reveals::MAX_BYTES)]
     TooLong(usize),
 }
@@ -415,7 +392,6 @@ impl Reveals {
     /// Maximum total bytes of the results: a job stream's limit minus room for all else.
     pub const MAX_BYTES: usize = Body::LIMIT - Self::LIMIT * 192;
 
-    /// Wraps results in this order.
     pub fn new(reveals: Vec<RevealedResult>) -> Result<Self, RevealsError> {
         if reveals.len() > Self::LIMIT {
             return Err(RevealsError::TooMany(reveals.len()));
@@ -426,7 +402,6 @@ impl Reveals {
         }
     }
 
-    /// The results, in their order.
     pub fn as_slice(&self) -> &[RevealedResult] {
         &self.0
     }
@@ -456,7 +431,6 @@ pub struct Percent(u16);
 pub struct PercentError(pub u16);
 
 impl Percent {
-    /// Wraps a number of percent, at most 100.
     pub const fn new(percent: u16) -> Result<Self, PercentError> {
         match percent {
             0..=100 => Ok(Self(percent)),
@@ -464,7 +438,6 @@ impl Percent {
         }
     }
 
-    /// The percentage, at most 100.
     pub const fn get(self) -> u16 {
         self.0
     }

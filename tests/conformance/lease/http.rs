@@ -1,12 +1,12 @@
 //! A real server over HTTP, on a clock that the test moves.
 
 use super::{Answer, Grant, Message, Names, Op, Seen, World, machine::configured};
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     self,
     clock::{Clock, Hands},
+    machine::Config,
     server::{Options, Running},
 };
-use cowboy_engine::lease::Config;
 use futures::future::join_all;
 use jiff::Timestamp;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -67,7 +67,7 @@ impl Server {
                 clock: self.clock.clone(),
                 ..Options::new(folder, listener, OPERATOR.to_owned())
             };
-            let running = lease::server::Server::start(options).await.expect("a server");
+            let running = cowboy_lease::server::Server::start(options).await.expect("a server");
             self.url = running.url().to_owned();
             self.running = Some(running);
         });

@@ -1,15 +1,13 @@
 //! The machine itself, with a number as its clock.
 
 use super::{Answer, Grant, Message, Names, Op, Seen, World};
-use cowboy_engine::{
-    lease::{
-        Board, Config, Done, JobId, LeaseJob, LeaseKey, NewJob, Refusal, RetryOn, Rules, RunId,
-        RunnerId, WorkRequest,
-    },
-    primitives::{
-        codec::{from_slice, to_vec},
-        keccak256,
-    },
+use cowboy_engine::primitives::{
+    codec::{from_slice, to_vec},
+    keccak256,
+};
+use cowboy_lease::machine::{
+    Board, Config, Done, JobId, LeaseJob, LeaseKey, NewJob, Refusal, RetryOn, Rules, RunId,
+    RunnerId, WorkRequest,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -259,17 +259,20 @@ fn step(world: &mut impl World, names: &mut Names, op: &Op) -> Result<(), String
         "cancel" => world.cancel(&names.job(op.job.as_deref().ok_or("no job")?)),
         "advance_s" => {
             world.advance(op.s);
-            return Ok(());
+            Answer::new("ok", Value::Null)
         }
         "restart" => {
             world.restart(op.down_s);
-            return Ok(());
+            Answer::new("ok", Value::Null)
         }
         "list" => {
             let leases = names.leases.values().map(|grant| grant.lease.clone()).collect();
             Answer::new("ok", json!({"mentions_lease_id": world.mentions(&leases)}))
         }
-        "http" => return world.raw(op, names),
+        "http" => {
+            world.raw(op, names)?;
+            Answer::new("ok", Value::Null)
+        }
         "simultaneously" => {
             let mut verdicts: Vec<_> =
                 several(world, names, &op.ops)?.iter().map(|answer| answer.verdict).collect();

@@ -1,53 +1,12 @@
-//! `attacks`: runs the hostile modules of a file, each of which has to end as the file says, and
-//! prints a hash over all receipts, which is the same for every build.
+//! `attacks`: runs the hostile modules of a file and those of the conformance test, each of which
+//! has to end as stated, and prints a hash over all receipts, which is the same for every build.
 
-use crate::run;
-use cowboy_engine::actor::{Error, ErrorKind, Usage};
+use crate::{
+    cases::{Attack, Attacks, own},
+    run,
+};
+use cowboy_engine::actor::{Error, Usage};
 use cowboy_engine::primitives::keccak256;
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Attacks {
-    cases: Vec<Attack>,
-}
-
-#[derive(Deserialize)]
-struct Attack {
-    name: String,
-    stopped_by: String,
-    source: Option<String>,
-    parts: Option<Vec<Part>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Part {
-    Once(String),
-    Repeated { repeat: String, times: usize },
-}
-
-impl Attack {
-    fn source(&self) -> String {
-        let parts = self.parts.iter().flatten().map(|part| match part {
-            Part::Once(text) => text.clone(),
-            Part::Repeated { repeat, times } => repeat.repeat(*times),
-        });
-        self.source.clone().into_iter().chain(parts).collect()
-    }
-
-    /// Whether this outcome is the one that the case expects.
-    fn allows(&self, error: Option<&ErrorKind>) -> bool {
-        let is_limit =
-            |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));
-        match (self.stopped_by.as_str(), error) {
-            ("ok", error) => error.is_none(),
-            ("error", error) => error.is_some(),
-            ("refused at deployment", Some(kind)) => kind.is_refusal(),
-            (_, Some(kind)) => is_limit(kind) && !kind.is_refusal(),
-            (_, None) => false,
-        }
-    }
-}
 
 fn read(path: &str) -> Vec<Attack> {
     let text = std::fs::read_to_string(path).expect("the file of attacks can be read");
@@ -60,10 +19,10 @@ pub fn sources(path: &str) -> Vec<String> {
     read(path).iter().map(Attack::source).collect()
 }
 
-/// Runs the file's modules; returns the number of those that end otherwise.
+/// Runs the modules; returns the number of those that end otherwise.
 pub fn attacks(path: String) -> usize {
     run::on_a_thread(move || {
-        let cases = read(&path);
+        let cases: Vec<_> = read(&path).into_iter().chain(own()).collect();
         let (mut receipts, mut findings) = (String::new(), 0);
         for case in &cases {
             let source = case.source();

@@ -22,8 +22,7 @@
 //! * `hash`, records and cyclic values are not in the programs, because their texts differ.
 
 use crate::{rng::Rng, soup::Options, typed};
-use cowboy_engine::actor::{Budget, Call, ErrorKind, Module, Params};
-use cowboy_engine::primitives::{Address, Hash, Height, Wei};
+use cowboy_engine::actor::{ActorParams, Budget, ErrorKind, Module};
 use starlark::{
     environment::{Globals, Module as Oracle},
     eval::Evaluator,
@@ -65,7 +64,7 @@ enum End {
 
 fn ours(program: &str) -> End {
     let source = format!("{OURS}{program}{END}");
-    let params = Params::default();
+    let params = ActorParams::default();
     let module = match Module::load(&source, &params, BUDGET).1 {
         Ok(module) => module,
         Err(error) => {
@@ -75,17 +74,10 @@ fn ours(program: &str) -> End {
             };
         }
     };
-    let call = Call {
-        handler: "answer",
-        payload: &[],
-        sender: Address([1; 20]),
-        this: Address([2; 20]),
-        value: Wei::ZERO,
-        height: Height::new(10),
-        timestamp_ms: 10_000,
-        seed: Hash::ZERO,
-    };
-    match module.call(&params, &call, &crate::run::Fake, BUDGET).result {
+    match module
+        .call(&params, &crate::run::request("answer", &[]), &crate::run::Fake, BUDGET)
+        .result
+    {
         Ok(json) => match serde_json::from_slice(&json) {
             Ok(text) => End::Text(text),
             Err(error) => End::Failed(format!("not JSON: {error}")),

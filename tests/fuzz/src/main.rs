@@ -3,6 +3,8 @@
 mod attacks;
 #[path = "../../metering/calls.rs"]
 mod calls;
+#[path = "../../conformance/attacks.rs"]
+mod cases;
 #[cfg(feature = "oracle")]
 mod compare;
 mod costs;

@@ -1,8 +1,7 @@
 //! `peers`: times the same work here with metering and in the full evaluator without, in one run.
 
 use crate::run::{self, BUDGET};
-use cowboy_engine::actor::{Call, Module, Params};
-use cowboy_engine::primitives::{Address, Hash, Height, Wei};
+use cowboy_engine::actor::{ActorParams, Module};
 use starlark::{
     environment::{GlobalsBuilder, LibraryExtension, Module as Oracle},
     eval::Evaluator,
@@ -83,24 +82,15 @@ fn theirs(source: &str, name: &str, arguments: &[&str]) -> Option<Duration> {
 /// Prints both times of each work; returns the number of failed measurements.
 pub fn peers() -> usize {
     run::on_a_thread(|| {
-        let params = Params::default();
+        let params = ActorParams::default();
         let load = |source| Module::load(source, &params, BUDGET).1.expect("it loads");
-        let call = Call {
-            handler: "f",
-            payload: &[],
-            sender: Address([1; 20]),
-            this: Address([2; 20]),
-            value: Wei::ZERO,
-            height: Height::new(10),
-            timestamp_ms: 10_000,
-            seed: Hash::ZERO,
-        };
+        let call = run::request("f", &[]);
         let looping = load(LOOP);
         let ours = median(|| {
             black_box(looping.call(&params, &call, &run::Fake, BUDGET));
         });
         let bidding = load(BID);
-        let bid = Call { handler: "getGasBid", ..call };
+        let bid = run::request("getGasBid", &[]);
         let context = [8, 10, 1_000, 2_000, 3_000, 123, 55, 9_999];
         let ours_bid = median(|| {
             black_box(bidding.bid(&params, &context, &bid, &run::Fake, BUDGET)).1.expect("it bids");

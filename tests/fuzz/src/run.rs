@@ -1,7 +1,8 @@
 //! Timed loading and calling of modules, on a world that answers every request.
 
 use cowboy_engine::actor::{
-    Budget, Call, Error, JobRequest, Module, Outcome, Params, TestReport, Timer, Usage, World,
+    ActorParams, Budget, Call, CallOutcome, Error, JobRequest, Module, TestReport, TimerCall,
+    Usage, World,
 };
 use cowboy_engine::chain::{Setup, Suite};
 use cowboy_engine::primitives::{Address, Hash, Height, Wei};
@@ -35,7 +36,7 @@ impl World for Fake {
         (kind.len() % 2 == 0).then_some(Address([7; 20]))
     }
 
-    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String> {
+    fn timer(&self, timer: &TimerCall, index: u64) -> Result<Hash, String> {
         Ok(Hash([timer.height.get() as u8 ^ index as u8; 32]))
     }
 
@@ -47,13 +48,13 @@ impl World for Fake {
 /// Loads a module.
 pub fn load(source: &str) -> (Usage, Result<Module, Error>, Duration) {
     let begun = Instant::now();
-    let (usage, module) = Module::load(source, &Params::default(), BUDGET);
+    let (usage, module) = Module::load(source, &ActorParams::default(), BUDGET);
     (usage, module, begun.elapsed())
 }
 
-/// Calls a handler.
-pub fn call(module: &Module, handler: &str, payload: &[u8]) -> (Outcome, Duration) {
-    let call = Call {
+/// A call of a handler.
+pub fn request<'a>(handler: &'a str, payload: &'a [u8]) -> Call<'a> {
+    Call {
         handler,
         payload,
         sender: Address([1; 20]),
@@ -62,9 +63,14 @@ pub fn call(module: &Module, handler: &str, payload: &[u8]) -> (Outcome, Duratio
         height: Height::new(10),
         timestamp_ms: 10_000,
         seed: Hash([3; 32]),
-    };
+    }
+}
+
+/// Calls a handler.
+pub fn call(module: &Module, handler: &str, payload: &[u8]) -> (CallOutcome, Duration) {
+    let call = request(handler, payload);
     let begun = Instant::now();
-    let outcome = module.call(&Params::default(), &call, &Fake, BUDGET);
+    let outcome = module.call(&ActorParams::default(), &call, &Fake, BUDGET);
     (outcome, begun.elapsed())
 }
 

@@ -2,7 +2,7 @@
 //! separate module; `### message` says that a chunk fails with this message.
 
 use crate::run;
-use cowboy_engine::actor::{Budget, Error, ErrorKind, Module, Params};
+use cowboy_engine::actor::{ActorParams, Budget, Error, ErrorKind, Module};
 use std::{collections::BTreeMap, fs, path::Path};
 
 /// Functions that the files expect.
@@ -91,7 +91,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 fn load(code: &str) -> Result<(), Error> {
     let source = format!("{PRELUDE}{code}");
-    Module::load(&source, &Params::default(), BUDGET).1.map(drop)
+    Module::load(&source, &ActorParams::default(), BUDGET).1.map(drop)
 }
 
 /// Wraps statements that are not allowed at the top level in a function.

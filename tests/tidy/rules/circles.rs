@@ -3,29 +3,9 @@
 use super::{Rule, Sample};
 use crate::{
     Finding,
-    source::{Module, Tree},
+    source::{LAYERED, Module, Tree},
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Modules whose files still have circles. The list only gets shorter.
-const LEFT: [&str; 16] = [
-    "cli::commands",
-    "cli::commands::devnet",
-    "cli::dashboard",
-    "cli::dashboard::view",
-    "cli::output",
-    "devnet::agent",
-    "devnet::api",
-    "devnet::api::routes",
-    "devnet::consensus",
-    "devnet::lease",
-    "devnet::lease::runner",
-    "devnet::lease::store",
-    "devnet::orchestrator",
-    "devnet::runner",
-    "devnet::storage",
-    "devnet::transport::simulated",
-];
 
 /// In one folder, no two modules use each other, directly or through others.
 ///
@@ -68,8 +48,8 @@ struct Use {
 fn circles(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let modules = tree.modules();
-    for root in ["engine/src/lib.rs", "devnet/src/lib.rs", "cli/src/lib.rs"] {
-        let source = root.trim_end_matches("lib.rs");
+    for package in LAYERED {
+        let source = &format!("{package}/src/");
         let modules: Vec<_> =
             modules.iter().filter(|one| one.path.starts_with(source) && !one.test).collect();
         let names: BTreeSet<&[String]> = modules.iter().map(|one| &one.names[..]).collect();
@@ -91,21 +71,11 @@ fn circles(tree: &Tree) -> Vec<Finding> {
                 }
             }
         }
-        let package = root.split('/').next().unwrap_or_default();
-        for (around, graph) in &edges {
-            let name = [&[package.to_owned()], &around[..]].concat().join("::");
-            let found = in_circles(graph).map(|(from, to, place)| {
+        for graph in edges.values() {
+            findings.extend(in_circles(graph).map(|(from, to, place)| {
                 let text = format!("{from} uses {to} ({}), which uses {from}", place.used);
                 Finding::new(&place.path, place.line, text)
-            });
-            match (LEFT.contains(&name.as_str()), found.collect::<Vec<_>>()) {
-                (true, found) if found.is_empty() => {
-                    let text = format!("{name} has no circle any longer: take it off the list");
-                    findings.push(Finding::new("tests/tidy/rules/circles.rs", 1, text));
-                }
-                (true, _) => {}
-                (false, found) => findings.extend(found),
-            }
+            }));
         }
     }
     findings

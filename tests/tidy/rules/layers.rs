@@ -4,7 +4,7 @@
 use super::{Rule, Sample};
 use crate::{
     Finding,
-    source::{File, Rust, Tree},
+    source::{File, LAYERED, Rust, Tree},
 };
 use syn::Item;
 
@@ -82,7 +82,8 @@ pub const LAYERS: Rule = Rule {
 
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for root in ["engine/src/lib.rs", "devnet/src/lib.rs", "cli/src/lib.rs"] {
+    for package in LAYERED {
+        let root = &format!("{package}/src/lib.rs");
         let Some((file, rust)) = tree.get(root).and_then(|file| Some((file, file.rust.as_ref()?)))
         else {
             continue;

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The words that begin the declaration of a type.
 const DECLARING: [&str; 5] = ["struct", "enum", "trait", "union", "type"];
 
-/// The folders whose names are apart from those of their package: the API's documents are named
+/// The folders whose names are apart from those of their package: documents of an API are named
 /// for its users.
-const APART: [&str; 3] = ["devnet/src/api/types", "devnet/src/lease", "engine/src/lease"];
+const APART: [&str; 2] = ["devnet/src/types", "devnet/lease/src/messages"];
 
 /// A type's name is unique in its package, or is the subject of its module: `Runner` in `runner.rs`
 /// or in the folder `runners`.
@@ -42,7 +42,7 @@ pub const NAMES: Rule = Rule {
                 ("engine/src/c.rs", "impl A { type Place = u8; }\n"),
                 ("engine/src/d.rs", "#[cfg(test)]\nmod tests {\n struct Place;\n}\n"),
                 ("devnet/src/c.rs", "struct Place;\n"),
-                ("devnet/src/api/types/d.rs", "struct Place;\n"),
+                ("devnet/src/types/d.rs", "struct Place;\n"),
             ],
             found: &[],
         },

@@ -6,7 +6,8 @@ use crate::{
     source::{PACKAGES, Tree},
 };
 
-/// cli uses all packages, simulation uses devnet and engine, devnet uses engine, engine uses none.
+/// cli uses all packages, devnet uses engine, host and lease, lease uses engine and host; engine
+/// and host use none.
 pub const DIRECTION: Rule = Rule {
     name: "package direction",
     check: direction,
@@ -74,12 +75,27 @@ pub const FEATURES: Rule = Rule {
 };
 
 /// Each package of the workspace, and the packages of the workspace on which it may depend.
-const ALLOWED: [(&str, &[&str]); 6] = [
+const ALLOWED: [(&str, &[&str]); 8] = [
     ("engine", &[]),
-    ("devnet", &["cowboy-engine"]),
-    ("devnet/simulation", &["cowboy-engine", "cowboy-devnet"]),
-    ("cli", &["cowboy-engine", "cowboy-devnet", "cowboy-simulation"]),
-    ("tests", &["cowboy-engine", "cowboy-devnet", "cowboy-simulation", "cowboyctl"]),
+    ("devnet/host", &[]),
+    ("devnet/lease", &["cowboy-engine", "cowboy-host"]),
+    ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease"]),
+    ("devnet/simulation", &["cowboy-engine", "cowboy-host", "cowboy-devnet"]),
+    (
+        "cli",
+        &["cowboy-engine", "cowboy-host", "cowboy-lease", "cowboy-devnet", "cowboy-simulation"],
+    ),
+    (
+        "tests",
+        &[
+            "cowboy-engine",
+            "cowboy-host",
+            "cowboy-lease",
+            "cowboy-devnet",
+            "cowboy-simulation",
+            "cowboyctl",
+        ],
+    ),
     ("examples", &["cowboy-engine", "cowboy-devnet"]),
 ];
 

@@ -62,7 +62,8 @@ pub const LENGTH: Rule = Rule {
     ],
 };
 
-/// Relative links in Markdown have existing targets.
+/// Relative links in Markdown have existing targets, and paths in backticks are those of files.
+/// A path is what begins with a package's folder or `docs/`.
 pub const LINKS: Rule = Rule {
     name: "links",
     check: links,
@@ -78,7 +79,20 @@ pub const LINKS: Rule = Rule {
             found: &["README.md:2", "docs/a.md:1"],
         },
         Sample {
-            files: &[("README.md", "[me](README.md) `[x](y)`\n```\n[x](y)\n```\n")],
+            files: &[
+                (
+                    "README.md",
+                    "`engine/src/a.rs`, `engine/src`,\n`engine/src/b.rs` or `docs/b.md`\n",
+                ),
+                ("engine/src/a.rs", ""),
+            ],
+            found: &["README.md:2", "README.md:2"],
+        },
+        Sample {
+            files: &[(
+                "README.md",
+                "[me](README.md) `[x](y)` `cli/*` `engine/a b`\n```\n[x](y) `cli/x`\n```\n",
+            )],
             found: &[],
         },
     ],
@@ -178,17 +192,28 @@ fn links(tree: &Tree) -> Vec<Finding> {
             if fenced {
                 continue;
             }
-            // Skips code between backticks, which is every second part.
-            for target in line.split('`').step_by(2).flat_map(targets) {
+            // Code between backticks is every second part.
+            let linked = line.split('`').step_by(2).flat_map(targets).filter_map(|target| {
                 let path = target.split('#').next().unwrap_or_default();
-                if !path.is_empty() && !path.contains(':') && !tree.holds(&join(folder, path)) {
-                    let text = format!("the link leads to {path}, which is not there");
+                (!path.is_empty() && !path.contains(':')).then(|| join(folder, path))
+            });
+            let named = line.split('`').skip(1).step_by(2).filter(|code| is_path(code));
+            for path in linked.chain(named.map(|path| join("", path))) {
+                if !tree.holds(&path) {
+                    let text = format!("{path} is not there");
                     findings.push(Finding::new(&file.path, number, text));
                 }
             }
         }
     }
     findings
+}
+
+/// Whether code in Markdown is the path of one of this project's files or folders.
+fn is_path(code: &str) -> bool {
+    let top = code.split_once('/').map_or("", |(top, _)| top);
+    ["engine", "devnet", "cli", "tests", "examples", "docs", ".ci"].contains(&top)
+        && code.chars().all(|char| char.is_ascii_alphanumeric() || "/._-".contains(char))
 }
 
 /// The targets of the links in Markdown.

@@ -11,11 +11,11 @@ use crate::{
     output::{Document, amount, fields},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, AmountText, HashText},
     client::{Client, ClientError},
     home::{DevnetHome, DevnetState},
     runner::key,
     topology::{FAUCET, Name},
+    types::{AddressText, AmountText, HashText},
 };
 use cowboy_engine::{
     chain::transaction::{Payload, Transfer},
@@ -46,7 +46,6 @@ pub struct Made {
     transaction: Option<HashText>,
 }
 
-/// Runs the command.
 pub async fn run(
     cx: &Context,
     name: Name,
@@ -121,7 +120,6 @@ fn make(devnet: &DevnetHome, name: &Name) -> Result<SecretKey, CliError> {
     }
 }
 
-/// Funds an account from the faucet.
 async fn give(
     cx: &Context,
     devnet: &DevnetHome,

@@ -11,23 +11,22 @@ use crate::{
     args::{self, HeightArg},
     commands::{
         account::Inclusion,
-        chain::reason,
         timer::allowance,
-        transaction::{self, Signer, TransactionLimits},
+        transaction::{self, Signer, TransactionLimits, reason},
     },
     complete,
     context::{Context, Deadline},
     error::{CliError, nearest},
     output::{Document, amount, warn},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{
+    client::{BlockAt, Client},
+    types::{
         Bytes, DryRun, DryRunRequest, LogLine, StoreQuery, Text, Transaction, TransactionStatus,
         Usage,
     },
-    client::{BlockAt, Client},
 };
 use cowboy_engine::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
@@ -50,31 +49,28 @@ pub struct Call {
     payload: String,
     /// Amount to send with the call: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
-    #[arg(env = "COWBOYCTL_VALUE", hide_env_values = true)]
     value: Wei,
     /// The account that calls and pays: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: String,
     /// Maximum cycles, on top of the 21,000 of every transaction [default: from a trial run]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     cycles: Option<u64>,
     /// Maximum cells, on top of one per byte of the transaction [default: from a trial run]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     cells: Option<u64>,
     /// Maximum that timers scheduled by the call may ever take from the caller: 1.5cby, or wei
     /// [default: nothing; unlimited with --dry-run]
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     timer_allowance: Option<Wei>,
     /// Show what the call would do, and send nothing; --from may be any address. A gas bidding
     /// agent's getGasBid is called as the next block would call it, for a timer of --from; the
     /// payload is a JSON object with the fields of its context to override
-    #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
     /// With --dry-run: run on the state after this block, one of the last 256 [default: the newest]
     #[arg(long, value_name = "HEIGHT", requires = "dry_run")]
-    #[arg(env = "COWBOYCTL_AT", hide_env_values = true)]
     at: Option<HeightArg>,
     #[command(flatten)]
     inclusion: Inclusion,
@@ -123,7 +119,6 @@ impl Document for Called {
 }
 
 impl Call {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
         let devnet = cx.running(None)?;
@@ -245,12 +240,10 @@ impl Call {
     }
 }
 
-/// The maximum that the timers of a tried call may cost the caller together.
 fn cost_to_caller(tried: &DryRun) -> Wei {
     allowance::cost(&allowance::told(&tried.events), tried.sender)
 }
 
-/// Fails if the call would fail.
 fn succeeded(tried: &DryRun) -> Result<(), CliError> {
     if tried.success {
         return Ok(());

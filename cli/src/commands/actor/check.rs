@@ -7,7 +7,7 @@ use crate::{
     output::{Document, fields, table, warn},
 };
 use clap::Args;
-use cowboy_devnet::api::types::{Handler, Usage};
+use cowboy_devnet::types::{Handler, Usage};
 use cowboy_engine::{
     actor::{self, ActorParams},
     fees::meter,
@@ -44,7 +44,6 @@ pub struct Checked {
 }
 
 impl Check {
-    /// Runs the command.
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
         let (usage, module) = source.load(&ActorParams::default(), BLOCK)?;

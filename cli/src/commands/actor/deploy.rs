@@ -4,18 +4,17 @@ use super::{module::ModuleSource, with_margin};
 use crate::{
     commands::{
         account::Inclusion,
-        chain::named,
         naming::Naming,
         transaction::{self, Signer, TransactionLimits},
     },
     complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, amount, fields},
+    output::{Document, amount, fields, named},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
 };
 use cowboy_engine::{
@@ -69,7 +68,6 @@ pub struct Deployed {
 }
 
 impl Deploy {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
         let devnet = cx.running(None)?;
@@ -108,7 +106,6 @@ impl Deploy {
     }
 }
 
-/// The fee of a transaction.
 fn paid(transaction: &Transaction) -> Option<AmountText> {
     transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip)))
 }

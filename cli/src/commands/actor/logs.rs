@@ -1,17 +1,17 @@
 //! `actor logs`: shows an actor's log lines, and new ones as their blocks become final.
 
-use crate::args::HeightArg;
 use crate::{
+    args::HeightArg,
     complete,
     context::Context,
     error::CliError,
     output::{Row, short},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ActorLine, ActorLineKind, LogQuery},
     client::{BlockAt, Client},
+    types::{ActorLine, ActorLineKind, LogQuery},
 };
 
 /// `actor logs`.
@@ -22,19 +22,16 @@ pub struct Logs {
     actor: String,
     /// Maximum number of lines; the last ones are shown
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "from")]
-    #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
     lines: usize,
     /// All lines from this height on
     #[arg(long, value_name = "HEIGHT")]
     from: Option<HeightArg>,
     /// Continue with new blocks until interrupted
-    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, short)]
     follow: bool,
 }
 
 impl Logs {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         let mut lines = Vec::new();

@@ -18,11 +18,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::{
-        funding,
-        types::{ActorQuery, StoreQuery},
-    },
+    api::funding,
     client::Client,
+    types::{ActorQuery, StoreQuery},
 };
 use cowboy_engine::{
     actor::Budget,
@@ -44,11 +42,10 @@ pub enum Actor {
     /// Actors, newest first
     Ls {
         /// Only actors that this account deployed: a name or an address
-        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_DEPLOYER", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         deployer: Option<String>,
         /// Maximum number of actors
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// Show an actor: its deployer, handlers, balance and store
@@ -57,10 +54,10 @@ pub enum Actor {
         #[arg(add = ArgValueCandidates::new(complete::actors))]
         actor: String,
         /// Only keys of its store with this prefix
-        #[arg(long, value_name = "KEY", env = "COWBOYCTL_PREFIX", hide_env_values = true)]
+        #[arg(long, value_name = "KEY")]
         prefix: Option<String>,
         /// Maximum number of keys of its store
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// Call a handler of an actor
@@ -73,7 +70,6 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Check(check) => check.run(cx),

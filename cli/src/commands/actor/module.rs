@@ -18,7 +18,6 @@ pub const BLOCK: Budget = Budget {
     cells: meter::MAX_BLOCK_CELLS,
 };
 
-/// A module's source and where it came from.
 #[derive(Debug)]
 pub struct ModuleSource {
     file: PathBuf,
@@ -41,12 +40,10 @@ impl ModuleSource {
         Ok(Self { file: file.to_owned(), text })
     }
 
-    /// The file's name, as messages show it.
     pub fn file(&self) -> String {
         self.file.display().to_string()
     }
 
-    /// A place in the file: its name, line and column.
     pub fn place(&self, at: Position) -> String {
         format!("{}:{at}", self.file.display())
     }

@@ -1,13 +1,10 @@
 //! Text output for actors and the effects of their calls.
 
 use crate::{
-    commands::{
-        chain::{event_table, named, reason},
-        timer::allowance,
-    },
-    output::{Document, Row, amount, fields, short, table},
+    commands::{timer::allowance, transaction::reason},
+    output::{Document, Row, amount, fields, named, rows, short, table},
 };
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, LogLine, Usage,
 };
 use serde_json::Value;
@@ -106,7 +103,7 @@ impl Document for DryRun {
         text += &receipt_log(&self.log);
         if !self.events.is_empty() {
             text += "\n\n";
-            text += &event_table(&self.events);
+            text += &rows(&self.events);
         }
         text
     }
@@ -150,7 +147,6 @@ pub fn receipt_log(lines: &[LogLine]) -> String {
     format!("\n\n{}", table(&["actor", "log"], rows))
 }
 
-/// Cycles by cause.
 fn causes(usage: &Usage) -> [(&'static str, u64); 7] {
     let CyclesByCause { loading, evaluation, data, heap, storage, effects, hashing } =
         usage.by_cause;
@@ -165,7 +161,6 @@ fn causes(usage: &Usage) -> [(&'static str, u64); 7] {
     ]
 }
 
-/// A number and its parts.
 fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
     let parts = parts.into_iter().filter(|(_, part)| *part > 0);
     let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
@@ -175,7 +170,6 @@ fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> St
     }
 }
 
-/// What a handler returned, as JSON.
 fn result(value: Option<&Value>) -> String {
     value.map_or_else(|| "null".to_owned(), Value::to_string)
 }

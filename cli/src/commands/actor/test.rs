@@ -7,8 +7,8 @@ use crate::{
     error::{CliError, Exit},
     output::Document,
 };
-use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::api::types::{AddressText, AmountText, HashText, Usage};
+use clap::Args;
+use cowboy_devnet::types::{AddressText, AmountText, HashText, Usage};
 use cowboy_engine::{
     actor::{Budget, Error, ErrorKind, testing},
     chain::{Setup, Suite},
@@ -24,22 +24,19 @@ pub struct Test {
     /// The module's file; - for the standard input
     file: PathBuf,
     /// Only tests whose names contain this
-    #[arg(long, value_name = "TEXT", env = "COWBOYCTL_FILTER", hide_env_values = true)]
+    #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Maximum cycles per test [default: what a block holds]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     cycles: Option<u64>,
     /// Timer policy: eip1559, fifo or gba-auction; a test sets its own with mock.policy
-    #[arg(long, value_name = "POLICY", default_value = "eip1559")]
-    #[arg(env = "COWBOYCTL_POLICY", hide_env_values = true, value_parser = policy)]
+    #[arg(long, value_name = "POLICY", default_value = "eip1559", value_parser = policy)]
     policy: Policy,
     /// Make fires and callbacks cost what they cost on a new devnet, as mock.charge does
-    #[arg(long, env = "COWBOYCTL_CHARGE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     charge: bool,
     /// The actor's balance at the beginning of each test: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
-    #[arg(env = "COWBOYCTL_BALANCE", hide_env_values = true)]
     balance: Wei,
 }
 
@@ -127,7 +124,6 @@ pub struct Failed {
 }
 
 impl Test {
-    /// Runs the command.
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };

@@ -1,9 +1,8 @@
 //! `chain advance`: makes blocks without waiting for the block time.
 
-use super::reach;
 use crate::{
     args,
-    context::{Context, Deadline},
+    context::{Context, Deadline, reach},
     error::{CliError, Exit},
     output::{Document, fields, millis},
 };
@@ -19,12 +18,10 @@ pub struct Advance {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     count: Option<u64>,
     /// The same as COUNT
-    #[arg(long, value_name = "COUNT", env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     blocks: Option<u64>,
     /// Maximum time; after it the block time applies again
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -43,7 +40,6 @@ pub struct Advanced {
 }
 
 impl Advance {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Some(blocks) = self.count.or(self.blocks) else {
             return Err(CliError::new(Exit::Usage, "how many blocks?")

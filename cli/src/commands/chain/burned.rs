@@ -1,7 +1,7 @@
 //! `chain burned`: shows what was burned since genesis, by cause.
 
 use crate::output::{Document, amount, fields, table};
-use cowboy_devnet::api::types::{AmountText, Burned};
+use cowboy_devnet::types::{AmountText, Burned};
 
 impl Document for Burned {
     fn text(&self) -> String {

@@ -2,31 +2,28 @@
 
 pub(super) mod advance;
 mod burned;
-pub(super) mod data;
 pub(super) mod params;
 mod verify;
 
 use super::{
     actor,
     proof::{self, Verify, Wanted},
+    transaction::{reason, status},
 };
 use crate::{
     args::{self, HeightArg},
     complete,
-    context::{Context, Deadline},
+    context::{Context, Deadline, reach},
     error::{CliError, Exit},
-    output::{Document, Row, Ui, amount, fields, rows, short, table},
+    output::{Document, Row, amount, data, fields, named, rows, short, table},
 };
-use clap::{Subcommand, builder::FalseyValueParser};
+use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{
-        Block, BlockNotice, Event, EventQuery, Fee, Head, Transaction, TransactionStatus,
-    },
     client::{BlockAt, Client},
     report::RECENT_BLOCKS,
+    types::{Block, BlockNotice, Event, EventQuery, Fee, Head, Transaction, TransactionStatus},
 };
-use data::data;
 use std::{collections::BTreeSet, time::Duration};
 
 #[derive(Debug, Subcommand)]
@@ -47,12 +44,10 @@ pub enum Chain {
     /// Events, block by block
     Events {
         /// Continue with new blocks until interrupted
-        #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
-        #[arg(value_parser = FalseyValueParser::new())]
+        #[arg(long, short)]
         follow: bool,
         /// Only events with this name, such as JobAssigned
-        #[arg(long, value_name = "NAME", env = "COWBOYCTL_KIND", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::event_kinds))]
+        #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::event_kinds))]
         kind: Option<String>,
         /// The first height [default: the last 100 blocks; with --follow the next one]
         #[arg(long, value_name = "HEIGHT")]
@@ -102,13 +97,11 @@ pub enum Chain {
         at: HeightArg,
         /// Maximum time to wait
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
 }
 
 impl Chain {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Params(params) => return params.run(cx).await,
@@ -138,36 +131,6 @@ impl Chain {
             }
         }
     }
-}
-
-/// Waits until the chain has reached this height.
-pub async fn reach(
-    ui: Ui,
-    client: &Client,
-    height: u64,
-    deadline: Deadline,
-) -> Result<Head, CliError> {
-    let awaited = format!("block {height}");
-    deadline
-        .wait_for(ui, &awaited, async |wait| {
-            let mut blocks = client.follow(None);
-            blocks.connect().await?;
-            let mut head = client.head().await?;
-            while head.height < height {
-                wait.saw(format!("block {}", head.height));
-                let notice = wait.next(client, &mut blocks).await?;
-                // The stream may have begun before the head was asked for.
-                if notice.height > head.height {
-                    head = Head {
-                        height: notice.height,
-                        hash: notice.hash,
-                        finalized_at: notice.finalized_at,
-                    };
-                }
-            }
-            Ok(head)
-        })
-        .await
 }
 
 async fn events(
@@ -272,7 +235,7 @@ impl Document for Block {
         }
         if !self.events.is_empty() {
             text += "\n\n";
-            text += &event_table(&self.events);
+            text += &rows(&self.events);
         }
         text
     }
@@ -287,32 +250,6 @@ fn list(heights: &[u64]) -> String {
     match heights {
         [] => "-".to_owned(),
         _ => heights.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-    }
-}
-
-/// Events as a table.
-pub fn event_table(events: &[Event]) -> String {
-    rows(events)
-}
-
-/// The reason of a failure, with the error's name because scripts look for it.
-pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
-    match (error, message) {
-        (Some(name), Some(message)) if !message.contains(name) => {
-            Some(format!("{name}: {message}"))
-        }
-        (name, message) => message.or(name).map(str::to_owned),
-    }
-}
-
-/// A status, as spelled in JSON.
-pub fn status(status: TransactionStatus) -> &'static str {
-    match status {
-        TransactionStatus::Pending => "pending",
-        TransactionStatus::Success => "success",
-        TransactionStatus::Failed => "failed",
-        TransactionStatus::Skipped => "skipped",
-        TransactionStatus::Dropped => "dropped",
     }
 }
 
@@ -358,21 +295,13 @@ impl Document for Transaction {
         text += &actor::receipt_log(self.actor.as_ref().map_or(&[], |receipt| &receipt.log));
         if !self.events.is_empty() {
             text += "\n\n";
-            text += &event_table(&self.events);
+            text += &rows(&self.events);
         }
         text
     }
 
     fn id(&self) -> String {
         self.hash.to_string()
-    }
-}
-
-/// A name with its address, or the address alone.
-pub fn named(name: Option<&str>, address: &impl ToString) -> String {
-    match name {
-        Some(name) => format!("{name} ({})", address.to_string()),
-        None => address.to_string(),
     }
 }
 
@@ -388,7 +317,6 @@ impl Row for Event {
     }
 }
 
-/// A finalized block in one line.
 impl Row for BlockNotice {
     const HEADER: &'static [&'static str] = &[
         ">height",

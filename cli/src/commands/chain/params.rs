@@ -11,12 +11,12 @@ use crate::{
     error::{CliError, Exit, nearest},
     output::{Document, Row, fields},
 };
-use clap::{Subcommand, builder::FalseyValueParser};
+use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{GovernedParameter, HashText, PendingSetting, Setting},
     client::BlockAt,
     topology::GOVERNANCE,
+    types::{GovernedParameter, HashText, PendingSetting, Setting},
 };
 use cowboy_engine::{
     chain::transaction::{Payload, SetParameter, SetPhase, UpdateTimerConfig},
@@ -49,15 +49,14 @@ pub enum Params {
         #[arg(add = ArgValueCandidates::new(complete::settings))]
         settings: Vec<String>,
         /// The first block with these values: 120 or +10 (from now) [default: the next one]
-        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
+        #[arg(long, value_name = "HEIGHT")]
         at: Option<HeightArg>,
         /// The account that governs: a name, or an address whose key is in the devnet's folder
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
         /// Check the change and show its effect; send nothing
-        #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
-        #[arg(value_parser = FalseyValueParser::new())]
+        #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
         inclusion: Inclusion,
@@ -89,7 +88,6 @@ pub struct ChangedParameter {
 }
 
 impl Params {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
@@ -126,7 +124,6 @@ impl Params {
     }
 }
 
-/// Keys and values as typed.
 fn split(typed: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
     if let [key, value] = typed
         && !key.contains('=')
@@ -141,7 +138,6 @@ fn split(typed: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
     typed.iter().map(|one| one.split_once('=').ok_or_else(|| pair(one))).collect()
 }
 
-/// The height of a future block.
 fn first_block(at: BlockAt) -> Result<u64, CliError> {
     match at {
         BlockAt::Height(height) => Ok(height),
@@ -258,7 +254,6 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
     propose(now, &pending, next, &proposal).map(drop).map_err(refused)
 }
 
-/// A number as typed, within the bounds of its parameter.
 fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, CliError> {
     let (min, max) = (range.start(), range.end());
     let value: u64 = typed.parse().map_err(|_| {
@@ -304,7 +299,6 @@ fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter,
     }
 }
 
-/// The names without the keys.
 fn one_of_two(names: &[String]) -> String {
     names.iter().step_by(2).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -341,7 +335,6 @@ impl Row for GovernedParameter {
     }
 }
 
-/// The proposed values of a parameter, by height.
 fn pending(parameter: &GovernedParameter) -> Option<String> {
     let one = |setting: &PendingSetting| format!("{} from {}", setting.value, setting.height);
     let all: Vec<_> = parameter.pending.iter().map(one).collect();

@@ -6,7 +6,7 @@ use crate::{
     error::CliError,
     output::Document,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use cowboy_devnet::topology::Name;
 use serde::Serialize;
@@ -15,12 +15,10 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 pub struct Use {
     /// The devnet, or - for none [default: show the current choice]
-    #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(candidates))]
-    #[arg(value_parser = choice)]
+    #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(candidates), value_parser = choice)]
     choice: Option<Choice>,
     /// Clear the choice
-    #[arg(long, conflicts_with = "choice", env = "COWBOYCTL_UNSET", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "choice")]
     unset: bool,
 }
 
@@ -51,7 +49,6 @@ pub struct ChosenDevnet {
 }
 
 impl Use {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let home = context::home()?;
         let devnet = match self.choice {

@@ -2,12 +2,12 @@
 
 use super::{
     launch,
-    up::{Up, UpReport, warn_of_dead},
+    ready::{UpReport, warn_of_dead},
+    up::Up,
 };
 use crate::{
-    commands::chain,
     config,
-    context::{Context, Deadline},
+    context::{Context, Deadline, reach},
     error::{CliError, Exit},
 };
 use cowboy_devnet::{
@@ -26,10 +26,8 @@ use tokio::process::{Child, Command};
 /// How often the parent checks whether the child has become ready.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The number of the log's last lines that a failed start shows.
 const LAST_LINES: usize = 10;
 
-/// Variables of this program that the child keeps.
 const KEPT_VARIABLES: [&str; 2] = ["COWBOYCTL_HOME", "COWBOYCTL_LOG"];
 
 /// The child: leaves the terminal's session and runs the devnet.
@@ -75,7 +73,7 @@ pub async fn start(
         None => client.head().await?,
         Some(height) => tokio::select! {
             ended = child.wait() => return Err(died(cx, &who, &log, ended)),
-            head = chain::reach(cx.ui, &client, height, deadline) => head?,
+            head = reach(cx.ui, &client, height, deadline) => head?,
         },
     };
     warn_of_dead(&client).await?;
@@ -142,7 +140,6 @@ async fn ready(devnet: &DevnetHome, child: u32) -> Result<DevnetRecord, CliError
     }
 }
 
-/// The error for a child that ended before it became ready.
 pub fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) -> CliError {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -24,7 +24,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time limit for the API to take the request to stop.
 const ASKING: Duration = Duration::from_secs(2);
 
-/// Time for a signal to take effect.
 const SIGNAL_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -33,7 +32,6 @@ pub struct Down {
     which: Which,
     /// Maximum time for the devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -43,7 +41,6 @@ pub struct Reset {
     which: Which,
     /// Maximum time for the devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -87,7 +84,6 @@ pub struct ResetReport {
 }
 
 impl Down {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
         let progress = cx.ui.progress(format!("stopping devnet {}", devnet.name()));
@@ -103,7 +99,6 @@ impl Down {
 }
 
 impl Reset {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
         let was_running = stop(&devnet, self.timeout).await?.is_some();
@@ -161,14 +156,11 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
         .hint(format!("see what it does: cowboyctl devnet logs {name}")))
 }
 
-/// Who holds a devnet's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LockHolder {
-    /// No process.
     Free,
     /// A process that has not written its pid yet.
     Unknown,
-    /// This process.
     Process(u32),
 }
 

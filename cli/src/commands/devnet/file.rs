@@ -5,7 +5,7 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, amount, fields, millis, raw, table, warn},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::{
     orchestrator::files::{memory_mib, needed},
     topology::{
@@ -28,13 +28,11 @@ pub struct Init {
     #[arg(default_value = "devnet.yaml")]
     file: PathBuf,
     /// Overwrite an existing file
-    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     force: bool,
 }
 
 impl Init {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         if self.file.as_os_str() == "-" {
             return raw(TEMPLATE.as_bytes());
@@ -72,7 +70,6 @@ pub struct Validate {
 }
 
 impl Validate {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let (topology, text) = Topology::load(&self.file)?;
         let file = self.file.display().to_string();

@@ -1,8 +1,8 @@
 //! A devnet in this process: its log, its signals, and the lines about its blocks.
 
 use super::{
+    ready::{UpReport, warn_of_dead},
     rotating::Rotating,
-    up::{UpReport, warn_of_dead},
 };
 use crate::{
     commands::{runtime, to_end},
@@ -11,16 +11,16 @@ use crate::{
     output::{COLUMNS, Format, Row, within},
 };
 use cowboy_devnet::{
-    api::types::BlockNotice,
     client::Client,
-    log::Log,
     orchestrator::{
         self, DevnetConfig, Notice, OrchestratorError, Ready,
-        home::{DevnetHome, HomeError, Lock, part_before},
+        home::{DevnetHome, Lock, part_before},
         ports::PortError,
     },
     topology::Plan,
+    types::BlockNotice,
 };
+use cowboy_host::{files::FileError, log::Log};
 use std::{
     env,
     fs::{self, File, OpenOptions},
@@ -133,7 +133,7 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
 /// Starts a new log; keeps the end of the last run's log as `devnet.log.old`.
 pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     let path = devnet.log_path();
-    let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
+    let io = |source: io::Error| FileError::Io { path: path.clone(), source };
     match fs::remove_file(part_before(&path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
         _ => {}
@@ -147,11 +147,10 @@ pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
 
 /// Logs to a file, which is rotated when it gets too long.
 pub fn log_to_file(path: PathBuf) -> Result<(), CliError> {
-    let log = Rotating::open(path.clone()).map_err(|source| HomeError::Io { path, source })?;
+    let log = Rotating::open(path.clone()).map_err(|source| FileError::Io { path, source })?;
     log_to(log)
 }
 
-/// Logs to stderr.
 pub fn log_to_stderr() -> Result<(), CliError> {
     log_to(io::stderr())
 }
@@ -175,7 +174,6 @@ fn filter() -> EnvFilter {
 /// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether it was the user's own signal that stopped this process.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -6,7 +6,7 @@ use crate::{
     error::{CliError, Exit},
     output::raw,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::orchestrator::home::{DevnetHome, part_before};
 use std::{
     collections::VecDeque,
@@ -18,7 +18,6 @@ use std::{
 };
 use tokio::time::interval;
 
-/// How often a followed log is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The longest line that is kept in one piece, in bytes.
@@ -30,17 +29,14 @@ pub struct Logs {
     #[command(flatten)]
     which: Which,
     /// Continue with new lines until interrupted, or until the devnet stops
-    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, short)]
     follow: bool,
     /// Number of last lines to show
     #[arg(long, short = 'n', default_value_t = 100, value_name = "COUNT")]
-    #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
     lines: usize,
 }
 
 impl Logs {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
         let mut log = Log::open(&devnet, cx.node.as_deref())?;
@@ -75,7 +71,6 @@ impl Logs {
     }
 }
 
-/// A log that is being written.
 struct Log {
     path: PathBuf,
     file: BufReader<File>,

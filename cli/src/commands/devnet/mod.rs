@@ -6,6 +6,7 @@ pub(super) mod down;
 pub(super) mod file;
 pub mod launch;
 mod logs;
+mod ready;
 pub(super) mod report;
 pub(super) mod rm;
 mod rotating;
@@ -14,9 +15,10 @@ pub(super) mod status;
 pub(super) mod up;
 
 pub use down::stop;
-pub use up::{Up, UpReport, saved_plan};
+pub use ready::UpReport;
+pub use up::{Up, saved_plan};
 
-use super::block_on;
+use super::{block_on, to_end};
 use crate::{
     complete,
     context::Context,
@@ -76,10 +78,9 @@ pub struct Which {
 }
 
 impl Devnet {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
-            Self::Up(up) => up.run(cx),
+            Self::Up(up) => start(cx, &up),
             Self::Down(down) => block_on(down.run(cx)),
             Self::Ls => block_on(status::ls(cx)),
             Self::Use(choose) => choose.run(cx),
@@ -93,6 +94,17 @@ impl Devnet {
             Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),
             Self::Report(report) => block_on(report.run(cx)),
         }
+    }
+}
+
+fn start(cx: &Context, up: &Up) -> Result<(), CliError> {
+    if up.detach && !up.daemon {
+        return cx.ui.document(&to_end(detached(cx, up))?);
+    }
+    let (plan, devnet) = up.resolve(cx)?;
+    match up.daemon {
+        true => daemon::run(plan, &devnet),
+        false => launch::foreground(cx, plan, &devnet),
     }
 }
 

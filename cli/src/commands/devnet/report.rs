@@ -5,13 +5,12 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, bytes, fields},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::{report, topology::Name};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{io, path::PathBuf};
 
-/// The file extension of a report.
 const ENDING: &str = ".tar.zst";
 
 /// `devnet report`.
@@ -21,8 +20,7 @@ pub struct Report {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Overwrite an existing file
-    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     force: bool,
 }
 
@@ -43,7 +41,6 @@ pub struct WrittenReport {
 }
 
 impl Report {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(None)?;
         let now = Timestamp::now();

@@ -7,7 +7,7 @@ use crate::{
     error::{CliError, Exit},
     output::Row,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{orchestrator::home::DevnetHome, topology::Name};
 use serde::Serialize;
@@ -20,16 +20,13 @@ pub struct Rm {
     #[arg(required_unless_present_any = ["stopped", "all"])]
     devnets: Vec<Name>,
     /// Every devnet that is not running
-    #[arg(long, conflicts_with_all = ["devnets", "all"], env = "COWBOYCTL_STOPPED")]
-    #[arg(hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with_all = ["devnets", "all"])]
     stopped: bool,
     /// Every devnet; running ones are stopped first
-    #[arg(long, conflicts_with = "devnets", env = "COWBOYCTL_ALL", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "devnets")]
     all: bool,
     /// Maximum time for each devnet to stop by itself before it is killed
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 

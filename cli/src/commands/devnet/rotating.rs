@@ -12,7 +12,6 @@ use std::{
 /// Maximum bytes of a log file. With the part before it, a log takes twice as many.
 const LIMIT: u64 = 64 << 20;
 
-/// A log file of this process.
 #[derive(Debug)]
 pub struct Rotating {
     path: PathBuf,
@@ -75,7 +74,6 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// The file's device and inode.
 fn identity(file: impl rustix::fd::AsFd) -> io::Result<(u64, u64)> {
     let file = File::from(file.as_fd().try_clone_to_owned()?);
     let about = file.metadata()?;

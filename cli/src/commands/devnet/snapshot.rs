@@ -6,14 +6,14 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, Row, bytes, fields, millis, seconds_since, short, warn},
 };
-use clap::{Args, Subcommand, builder::FalseyValueParser};
+use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ErrorCode, HashText, Snapshot as Entry},
     client::{Client, ClientError},
     home::DevnetState,
     snapshot::{SnapshotError, Snapshots},
     topology::Name,
+    types::{ErrorCode, HashText, Snapshot as Entry},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -48,7 +48,6 @@ pub struct Save {
     snapshot: Option<Name>,
     /// Maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -59,11 +58,10 @@ pub struct LoadSnapshot {
     #[arg(add = ArgValueCandidates::new(complete::snapshots))]
     snapshot: Name,
     /// The devnet to load it into [default: the one it was saved from]
-    #[arg(long, value_name = "DEVNET", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long, value_name = "DEVNET")]
     name: Option<Name>,
     /// Replace the devnet's chain
-    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     force: bool,
 }
 
@@ -97,7 +95,6 @@ pub struct Removed {
 }
 
 impl Snapshot {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Save(save) => save.run(cx).await,

@@ -8,13 +8,13 @@ use crate::{
     output::{Document, Row, fields, or_dash, seconds_since, short, table, table_leaving},
 };
 use cowboy_devnet::{
-    api::types::{
-        AddressText, Head, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus,
-    },
     client::Client,
     orchestrator::home::{DevnetHome, DevnetState},
     snapshot::{self, StoredHead},
     topology::{Name, Plan},
+    types::{
+        AddressText, Head, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus,
+    },
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -51,7 +51,6 @@ pub struct ListedDevnet {
     current: bool,
 }
 
-/// Lists every devnet.
 pub async fn ls(cx: &Context) -> Result<(), CliError> {
     let mut entries = Vec::new();
     let home = context::home()?;
@@ -115,7 +114,6 @@ fn last_block(heads: &BTreeMap<String, StoredHead>) -> Option<Head> {
     Some(Head { height: last.height.get(), hash: last.hash.into(), finalized_at: None })
 }
 
-/// The saved topology, if it can be read.
 pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
     saved_plan(devnet).ok()?
 }
@@ -144,7 +142,7 @@ impl Row for ListedDevnet {
     }
 }
 
-/// Shows a devnet at a glance. A stopped devnet is shown, too, but is an error.
+/// A stopped devnet is shown, too, but is an error.
 pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     let devnet = cx.existing(named)?;
     let state = devnet.state()?;

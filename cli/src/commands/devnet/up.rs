@@ -1,58 +1,50 @@
 //! `devnet up`: resolves what to run, and runs it here or in the background.
 
-use super::{daemon, launch};
 use crate::{
     args,
-    commands::to_end,
     context::{self, Context},
     error::{CliError, Exit},
-    output::{Document, fields, millis, short, warn},
+    output::warn,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::{
-    api::types::{ChainIdText, Head, ValidatorState, ValidatorStatus},
-    client::Client,
-    orchestrator::home::{DevnetHome, DevnetRecord, DevnetState, Home, HomeError},
+    orchestrator::home::{DevnetHome, DevnetState, Home, HomeError},
     topology::{
         BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
     },
 };
-use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 
 /// `devnet up`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Up {
     /// A topology file [default: 4 validators, 4 runners]
-    #[arg(long, short, env = "COWBOYCTL_FILE", hide_env_values = true)]
+    #[arg(long, short)]
     pub file: Option<PathBuf>,
     /// The devnet's name [default: the topology's, else `local`]
-    #[arg(long, env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long)]
     pub name: Option<Name>,
     /// Number of validators [default: the topology's, else 4]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_VALIDATORS", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_VALIDATORS))]
     pub validators: Option<u64>,
     /// Number of runners [default: the topology's, else 4]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_RUNNERS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RUNNERS))]
     pub runners: Option<u64>,
     /// The block time, such as 250ms [default: the topology's, else 1s]
-    #[arg(long, value_name = "DURATION", env = "COWBOYCTL_BLOCK_TIME", hide_env_values = true)]
+    #[arg(long, value_name = "DURATION")]
     pub block_time: Option<BlockTime>,
     /// The seed that every key derives from [default: the topology's, else 0]
-    #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
+    #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Run it in the background, and return when it is ready
-    #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub detach: bool,
     /// With --detach: return when the chain has reached this height
     #[arg(long, value_name = "HEIGHT", requires = "detach")]
     pub wait: Option<u64>,
     /// With --detach: maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     pub timeout: Duration,
     /// This is the background process: its output is the devnet's log
     #[arg(long, hide = true)]
@@ -60,19 +52,6 @@ pub struct Up {
 }
 
 impl Up {
-    /// Runs the devnet, or starts the process that does.
-    pub fn run(self, cx: &Context) -> Result<(), CliError> {
-        if self.daemon {
-            let (plan, devnet) = self.resolve(cx)?;
-            return daemon::run(plan, &devnet);
-        }
-        if self.detach {
-            return cx.ui.document(&to_end(super::detached(cx, &self))?);
-        }
-        let (plan, devnet) = self.resolve(cx)?;
-        launch::foreground(cx, plan, &devnet)
-    }
-
     /// The plan and the folder of its devnet; an error if the devnet is running.
     pub fn resolve(&self, cx: &Context) -> Result<(Plan, DevnetHome), CliError> {
         let home = context::home()?;
@@ -124,7 +103,6 @@ fn of_saved(home: &Home, overrides: &Overrides) -> Result<Plan, CliError> {
     Ok(Topology::parse(&text, &file)?.resolve(overrides, &text, &file)?)
 }
 
-/// The topology that a devnet's chain began with.
 pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
     let Some(text) = devnet.topology()? else { return Ok(None) };
     let file = devnet.topology_path().display().to_string();
@@ -174,88 +152,4 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
             plan.name
         ),
     ))
-}
-
-/// Warns about validators that did not start, if the devnet continues without them.
-pub(super) async fn warn_of_dead(client: &Client) -> Result<(), CliError> {
-    for validator in client.status().await?.validators {
-        if validator.status == ValidatorState::Died {
-            let ValidatorStatus { name, reason, .. } = validator;
-            let reason = reason.unwrap_or_default();
-            warn(&format!(
-                "{name} does not run: {reason}\n  the others go on; to have it take the chain from \
-                 them: cowboyctl validator resync {name}"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// A devnet that is up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct UpReport {
-    /// Its name.
-    #[cfg_attr(test, schema(value_type = String))]
-    pub name: Name,
-    /// The chain's id, which its transactions name.
-    pub chain_id: ChainIdText,
-    /// The URL of its control API.
-    pub rpc_url: String,
-    /// Its folder.
-    #[cfg_attr(test, schema(value_type = String))]
-    pub home: PathBuf,
-    /// The newest finalized and executed block.
-    pub head: Head,
-    /// Number of validators.
-    pub validators: usize,
-    /// Number of runners.
-    pub runners: usize,
-    /// The pid of the process that runs it.
-    pub pid: u32,
-    /// Milliseconds from the start until it was ready.
-    pub ready_ms: u64,
-}
-
-impl UpReport {
-    /// Combines a devnet's record with the time that it took to become ready.
-    pub(in crate::commands) fn new(
-        record: DevnetRecord,
-        home: PathBuf,
-        head: Head,
-        (validators, runners): (usize, usize),
-        ready: Duration,
-    ) -> Self {
-        Self {
-            name: record.name,
-            chain_id: record.chain_id,
-            rpc_url: record.rpc_url,
-            home,
-            head,
-            validators,
-            runners,
-            pid: record.pid,
-            ready_ms: u64::try_from(ready.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl Document for UpReport {
-    fn text(&self) -> String {
-        let head = &self.head;
-        fields(&[
-            ("devnet", self.name.to_string()),
-            ("chain", self.chain_id.to_string()),
-            ("control API", self.rpc_url.clone()),
-            ("home", self.home.display().to_string()),
-            ("head", format!("{} ({})", head.height, short(&head.hash))),
-            ("nodes", format!("{} validators, {} runners", self.validators, self.runners)),
-            ("process", self.pid.to_string()),
-            ("ready after", millis(self.ready_ms)),
-        ])
-    }
-
-    fn id(&self) -> String {
-        self.name.to_string()
-    }
 }

@@ -17,7 +17,6 @@ use std::{collections::BTreeSet, fs, io, path::Path};
 /// The changes of the validator set since the topology, as the devnet stores them.
 #[derive(Default, Deserialize)]
 struct StoredChanges {
-    /// Names of validators that left.
     left: Vec<String>,
 }
 
@@ -65,7 +64,6 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-/// The validators that have a folder, and those that should have one.
 fn members(devnet: &DevnetHome, plan: &Plan) -> BTreeSet<String> {
     let path = devnet.data_path().join("validators.json");
     let text = path.is_file().then(|| fs::read_to_string(&path).ok()).flatten();
@@ -137,7 +135,6 @@ fn database(devnet: &DevnetHome, path: &Path, what: &str) -> Vec<Finding> {
     findings
 }
 
-/// How to restore a devnet's chain.
 fn restore(devnet: &DevnetHome) -> String {
     let name = devnet.name();
     format!(

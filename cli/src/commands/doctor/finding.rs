@@ -3,10 +3,10 @@
 use crate::output::{DONE, Document, FAILED, Row, UNDONE};
 use cowboy_devnet::{
     home::{DevnetHome, Home},
-    lease::folder::LeaseFolder,
     runner::folder::RunnerFolder,
     snapshot::Snapshots,
 };
+use cowboy_lease::folder::LeaseFolder;
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use std::{
@@ -67,7 +67,6 @@ pub struct Finding {
 pub enum Repair {
     /// Removes other users' access to a file or folder; does not follow links.
     Mode(PathBuf, u32),
-    /// Removes parts of snapshots and devnets left behind by killed processes.
     Sweep(Home),
     /// Removes a file left behind by an ended process, under the lock that keeps another from
     /// starting.
@@ -78,24 +77,19 @@ pub enum Repair {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     Devnet(DevnetHome),
-    /// A runner in a process of its own.
     Runner(RunnerFolder),
-    /// The standalone lease server.
     Lease(LeaseFolder),
 }
 
 impl Finding {
-    /// A finding that all is well.
     pub fn ok(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, Severity::Ok, what)
     }
 
-    /// A finding of something that may fail soon.
     pub fn warning(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, Severity::Warning, what)
     }
 
-    /// A finding of something that does not work.
     pub fn problem(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
         Self::new(check, subject, Severity::Problem, what)
     }
@@ -110,12 +104,10 @@ impl Finding {
         Self { check, subject, state, what, fix: None, fixed: false, repair: None }
     }
 
-    /// The same finding, with what to do.
     pub fn fix(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 
-    /// The same finding, with the repair that `--fix` runs.
     pub fn repair(self, repair: Repair) -> Self {
         Self { repair: Some(repair), ..self }
     }
@@ -132,12 +124,10 @@ impl Finding {
         }
     }
 
-    /// Whether it is the result of `check` about `subject`.
     pub fn is_of(&self, check: &str, subject: &str) -> bool {
         self.check == check && self.subject == subject
     }
 
-    /// Whether something is still wrong.
     pub fn remains(&self) -> bool {
         self.state != Severity::Ok && !self.fixed
     }
@@ -210,7 +200,6 @@ impl Row for Finding {
     }
 }
 
-/// All findings of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct DoctorReport(pub Vec<Finding>);

@@ -3,13 +3,13 @@
 use super::finding::{Finding, Owner, Repair, Severity as Verdict};
 use cowboy_devnet::{
     home::{DevnetHome, DevnetState, Home},
-    lease::folder::LeaseFolder,
     orchestrator::ports::{self, Ports, Transport},
     runner::folder::RunnerFolder,
     snapshot::Snapshots,
     storage::{FORMAT, stored_format},
     topology::{Name, Overrides, Topology},
 };
+use cowboy_lease::folder::LeaseFolder;
 use jiff::Timestamp;
 use std::{
     fs, io,
@@ -27,7 +27,6 @@ const LOG_WARNING: u64 = 512 << 20;
 /// Tolerance in seconds for a time in the future that another process wrote.
 const AHEAD_SECS: i64 = 2;
 
-/// The home, and the devnets in it.
 pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
     let path = home.path();
     let mut findings = vec![writable(path)];
@@ -44,7 +43,7 @@ pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
     };
     findings.extend(unusable(home));
     findings.extend(unfinished(home));
-    findings.extend(lease(&LeaseFolder::of(home)));
+    findings.extend(lease(&LeaseFolder::of(home.path())));
     (findings, devnets)
 }
 
@@ -122,7 +121,6 @@ fn writable(path: &Path) -> Finding {
     }
 }
 
-/// What the mode bits of group and others allow.
 fn allowed(mode: u32) -> &'static str {
     match (mode & 0o044 != 0, mode & 0o022 != 0) {
         (_, true) => "change it",
@@ -146,7 +144,6 @@ fn room(path: &Path, free: u64) -> Finding {
     found.fix("delete chains that are not needed: cowboyctl devnet reset NAME")
 }
 
-/// Leftovers of the standalone lease server.
 fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     let subject = folder.path().display();
     if folder.path().is_symlink() {
@@ -170,7 +167,6 @@ fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     findings
 }
 
-/// All checks of a devnet's folder.
 pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     let state = match devnet.state() {
         Ok(state) => state,
@@ -199,7 +195,6 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-/// A reset that a killed process did not finish.
 fn resetting(devnet: &DevnetHome) -> Option<Finding> {
     let what = "a reset was begun and never finished: the chain is gone, or a part of it";
     let fix = format!("finish it: cowboyctl devnet reset {}", devnet.name());
@@ -264,7 +259,6 @@ fn record(devnet: &DevnetHome, state: &DevnetState) -> Vec<Finding> {
     findings
 }
 
-/// Leftovers of runners' processes.
 fn runners(devnet: &DevnetHome) -> Vec<Finding> {
     let mut findings = Vec::new();
     for entry in fs::read_dir(devnet.processes_path()).into_iter().flatten().flatten() {
@@ -337,7 +331,6 @@ fn kept_ports(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-/// Checks the storage format of the validators.
 fn format(devnet: &DevnetHome) -> Finding {
     let name = devnet.name();
     let mut stored = 0;

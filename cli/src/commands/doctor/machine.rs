@@ -3,11 +3,11 @@
 use super::finding::Finding;
 use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
-    executor::command::private,
     home::DevnetHome,
     orchestrator::files::{memory_mib, needed},
     topology::{Overrides, Plan, Topology},
 };
+use cowboy_host::process::private;
 use rustix::process::{Resource, getrlimit};
 use std::{
     env, fs,
@@ -129,12 +129,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads the clocks.
     pub fn start() -> Self {
         Self { steady: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// Reads them again, and compares.
     pub fn check(self) -> Finding {
         stepped(self.steady.elapsed(), self.wall.elapsed().map_err(|back| back.duration()))
     }

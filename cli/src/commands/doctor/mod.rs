@@ -13,7 +13,7 @@ use crate::{
     error::CliError,
     output::Format,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use cowboy_devnet::home::DevnetState;
 use finding::{DoctorReport, Finding, Severity};
 use std::time::Duration;
@@ -22,24 +22,20 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Repair what can be repaired without loss: modes of files, leftovers of killed processes
-    #[arg(long, env = "COWBOYCTL_FIX", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     fix: bool,
     /// Check everything that validators have stored: blocks, certificates, state roots, records,
     /// indexes
     ///
     /// Every block is executed again, at a few thousand per second.
-    #[arg(long, env = "COWBOYCTL_DEEP", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     deep: bool,
     /// Maximum time for each running devnet to answer
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
 impl Doctor {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let clock = machine::Clock::start();
         let home = context::home()?;
@@ -78,7 +74,6 @@ impl Doctor {
         Self::sum_up(cx, &report)
     }
 
-    /// Returns an error if a problem remains.
     fn sum_up(cx: &Context, report: &DoctorReport) -> Result<(), CliError> {
         let remaining = |state| {
             report.0.iter().filter(|finding| finding.remains() && finding.state == state).count()

@@ -3,13 +3,13 @@
 use super::finding::Finding;
 use crate::{commands::fault, context::Context};
 use cowboy_devnet::{
-    api::types::{
+    home::{DevnetHome, DevnetRecord},
+    types::{
         BEHIND, PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status,
         ValidatorState,
     },
-    home::{DevnetHome, DevnetRecord},
 };
-use cowboy_engine::{presence::threshold::quorum, primitives::CBY, registry::MIN_STAKE};
+use cowboy_engine::{presence::canonical::quorum, primitives::CBY, registry::MIN_STAKE};
 use jiff::Timestamp;
 use std::{fs, path::Path, time::Duration};
 
@@ -21,7 +21,6 @@ const SILENT_MS: u64 = 10_000;
 /// The maximum number of runners and of commands to fix them that a finding names.
 const SHOWN: usize = 8;
 
-/// All checks of a running devnet.
 pub async fn check(
     cx: &Context,
     devnet: &DevnetHome,
@@ -63,6 +62,7 @@ fn validators(status: &Status) -> Finding {
     let name = &status.name;
     let runs = |state| {
         use ValidatorState::{Died, Paused, Stopped};
+
         !matches!(state, Stopped | Died | Paused)
     };
     let highest = status.validators.iter().map(|v| v.height).max().unwrap_or(0);
@@ -125,7 +125,6 @@ fn runners(status: &Status) -> Finding {
     })
 }
 
-/// The command that makes a runner present again, if there is one.
 fn way_back(runner: &RunnerStatus, devnet: &str) -> Option<String> {
     let name = &runner.name;
     if runner.status == RunnerState::Stopped {
@@ -195,7 +194,6 @@ fn speculating(name: &str, status: &SpeculationStatus) -> Finding {
     }
 }
 
-/// The open files of the devnet's process, compared with its limit.
 fn open_files(name: &str, process: &Path) -> Option<Finding> {
     let open = fs::read_dir(process.join("fd")).ok()?.count() as u64;
     let limits = fs::read_to_string(process.join("limits")).ok()?;
@@ -214,13 +212,13 @@ fn open_files(name: &str, process: &Path) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::commands::doctor::finding::Severity::{self, Ok as Fine, Problem, Warning};
-    use cowboy_devnet::api::types::{Head, Text};
+    use cowboy_devnet::types::{Head, Text};
     use cowboy_engine::primitives::Hash;
 
     fn status(heights: &[(u64, ValidatorState)]) -> Status {
         let validators = heights.iter().enumerate().map(|(index, (height, status))| {
             let key = cowboy_engine::primitives::SecretKey::derive(b"x", "v");
-            cowboy_devnet::api::types::ValidatorStatus {
+            cowboy_devnet::types::ValidatorStatus {
                 index: None,
                 reason: (*status == ValidatorState::Died).then(|| "its disk is full".to_owned()),
                 name: format!("validator-{index}"),
@@ -254,6 +252,7 @@ mod tests {
     #[test]
     fn validators_that_are_behind_or_gone_are_named() {
         use ValidatorState::{Died, Running, Stopped};
+
         let check = |heights: &[_], expected: Severity, named: &str| {
             let found = validators(&status(heights));
             assert_eq!(found.state, expected, "{found:?}");
@@ -282,7 +281,7 @@ mod tests {
                 connected_validators: Vec::new(),
                 unmet: unmet.map(|(condition, detail)| {
                     let detail = detail.to_owned();
-                    cowboy_devnet::api::types::UnmetPresence { condition, detail }
+                    cowboy_devnet::types::UnmetPresence { condition, detail }
                 }),
             }
         };
@@ -293,6 +292,7 @@ mod tests {
             assert_eq!(given, fix);
         };
         use RunnerState::{Connected, Connecting, Stopped};
+
         check(runner(Connected, None), Fine, "all 1 are connected", None);
         check(
             runner(Stopped, Some((PresenceCondition::NotConnected, "it has none"))),

@@ -36,7 +36,6 @@ pub struct ExplainedName {
 }
 
 impl Explain {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self.words.as_slice() {
             [] => {

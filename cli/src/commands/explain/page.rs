@@ -2,12 +2,9 @@
 
 /// The meaning of exit codes, of the control API's error codes and of a lease server's.
 pub const ERRORS: &str = include_str!("../../../../docs/errors.md");
-/// The meaning of the names of the chain's errors.
 pub const CHAIN_ERRORS: &str = include_str!("../../../../docs/chain-errors.md");
-/// The meaning of speculation's options.
 pub const SPECULATION: &str = include_str!("../../../../docs/speculation.md");
 
-/// A row of a table: cells by column name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRow {
     cells: Vec<(String, String)>,
@@ -42,7 +39,6 @@ pub fn rows<'p>(page: &'p str, first: &'p str) -> impl Iterator<Item = PageRow> 
     })
 }
 
-/// The cells of a table's line, as text without Markdown.
 fn cells(line: &str) -> Option<Vec<String>> {
     let line = line.strip_prefix('|')?.strip_suffix('|')?.replace("\\|", "\u{1}");
     Some(line.split('|').map(|cell| plain(cell.trim()).replace('\u{1}', "|")).collect())

@@ -64,7 +64,6 @@ pub struct Part {
 }
 
 impl Topic {
-    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Topology => "topology",
@@ -74,7 +73,6 @@ impl Topic {
         }
     }
 
-    /// A phrase for the list of topics.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Topology => "the fields of a topology, as topology.chain.block_time",
@@ -144,14 +142,12 @@ fn topology() -> Vec<Explanation> {
     [whole].into_iter().chain(each).collect()
 }
 
-/// The book's text for an option of speculation.
 fn option_text(option: &str) -> String {
     let mut rows = page::rows(SPECULATION, "option");
     let found = rows.find(|row| page::name(row.get("option")) == Some(option));
     found.map(|row| sentence(row.get(""))).unwrap_or_default()
 }
 
-/// A phrase of a table as a sentence.
 fn sentence(phrase: &str) -> String {
     let mut letters = phrase.chars();
     let Some(first) = letters.next() else { return String::new() };

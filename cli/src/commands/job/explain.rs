@@ -10,7 +10,7 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Explanation, ExplanationQuery, JobStatus, MruRead, PresenceRead, SeedSource,
 };
 use serde::Serialize;
@@ -22,20 +22,19 @@ pub struct Explain {
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
     /// The attempt, from 1 [default: the last]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     /// Show how much work it takes to change the draw by trying seeds, with this many tries
     ///
     /// If seeds come from the parent block, that many other hashes of it are tried here, by one
     /// thread, each with a later timestamp.
     #[arg(long, value_name = "TRIES", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "100000", env = "COWBOYCTL_GRIND", hide_env_values = true)]
+    #[arg(default_missing_value = "100000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=grind::MOST_TRIES as i64))]
     grind: Option<u32>,
 }
 
 impl Explain {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         let query = ExplanationQuery { attempt: self.attempt };
@@ -59,7 +58,6 @@ pub struct Explained {
     grind: Option<Grind>,
 }
 
-/// The runners that were drawn, or what the job waits for.
 fn committee(explanation: &Explanation) -> String {
     let Explanation { draws, wanted, passed, candidates, status, deadline, .. } = explanation;
     if !draws.is_empty() {
@@ -74,7 +72,6 @@ fn committee(explanation: &Explanation) -> String {
     format!("none: {passed} of {total} runners pass, {wanted} wanted; {then}")
 }
 
-/// The P(h) that was read.
 fn presence(read: Option<&PresenceRead>) -> String {
     let Some(PresenceRead { height, age, votes, embedded_in, rule, .. }) = read else {
         return "none is recent enough: no runner counts as present".to_owned();
@@ -93,7 +90,6 @@ fn presence(read: Option<&PresenceRead>) -> String {
     format!("P({height}), {age}; {votes}, rule {rule}")
 }
 
-/// The source of the seed.
 fn source(explanation: &Explanation) -> String {
     match &explanation.seed_source {
         Some(SeedSource { certificate_of: Some(height), digest, .. }) => {
@@ -104,7 +100,6 @@ fn source(explanation: &Explanation) -> String {
     }
 }
 
-/// The MRU record, and whether it counted.
 fn mru(read: Option<&MruRead>) -> String {
     let Some(MruRead { runner, set_at, age, ttl_blocks, multiplier, applied, .. }) = read else {
         return "-".to_owned();

@@ -10,8 +10,8 @@ use crate::{
     output::{fields, millis, table},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, EvidenceQuery, Explanation, ExplanationQuery},
     client::Client,
+    types::{AddressText, EvidenceQuery, Explanation, ExplanationQuery},
 };
 use cowboy_engine::{
     chain::{Block, Header},
@@ -20,7 +20,7 @@ use cowboy_engine::{
         seed::{self, SeedRule},
         selection::{self, Favoured},
     },
-    presence::threshold,
+    presence::canonical,
     primitives::{Address, Hash, Height, Wei},
 };
 use serde::Serialize;
@@ -95,7 +95,6 @@ impl Again {
     }
 }
 
-/// The result of the tries.
 #[derive(Default)]
 struct Tried {
     hits: BTreeMap<Address, u32>,
@@ -134,7 +133,7 @@ pub async fn grind(client: &Client, said: &Explanation, tries: u32) -> Result<Gr
     let by_certificate = source.is_some_and(|source| source.certificate_of.is_some());
     let (choices, tried, hashes) = if by_certificate {
         let validators = client.parameters().await?.validators;
-        (seed::choices(validators, threshold::quorum(validators)), None, None)
+        (seed::choices(validators, canonical::quorum(validators)), None, None)
     } else {
         let again = Again {
             candidates: candidates.iter().map(|c| *c.address).zip(stakes).collect(),
@@ -219,7 +218,6 @@ fn try_hashes(again: &Again, header: &Header, tries: u32) -> Tried {
     tried
 }
 
-/// Measures how fast this machine hashes a header.
 fn hashes_per_second(header: &Header) -> f64 {
     let mut header = header.clone();
     let start = Instant::now();
@@ -234,7 +232,6 @@ fn shown(fraction: Fraction) -> String {
     format!("{}/{}", fraction.of, fraction.all)
 }
 
-/// As a decimal, for people.
 fn ratio(fraction: Fraction) -> f64 {
     fraction.of as f64 / fraction.all as f64
 }
@@ -245,7 +242,6 @@ fn at_least_one(share: f64, draws: u128) -> f64 {
     1.0 - (1.0 - share).powf(draws as f64)
 }
 
-/// A number of seconds.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} us", s * 1e6),
@@ -255,7 +251,6 @@ fn time(seconds: f64) -> String {
 }
 
 impl Grind {
-    /// The text for people.
     pub fn text(&self) -> String {
         let mut head = vec![("seeds made of", self.rule.clone())];
         head.push(match &self.choices {

@@ -24,8 +24,8 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{HashText, JobQuery, JobStatus},
     topology::GOVERNANCE,
+    types::{HashText, JobQuery, JobStatus},
     verification::{Filters, selection},
 };
 use cowboy_engine::{
@@ -49,7 +49,6 @@ pub enum Job {
         from: String,
         /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
-        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
     /// Slash the bond of the runner whose result was wrong, 1.5 times the job's --max-price; only
@@ -64,30 +63,25 @@ pub enum Job {
         from: String,
         /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
-        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
     /// Jobs, newest first
     Ls {
         /// Only jobs with this status: Pending, Assigned, Running, Committed, Verified, Failed or
         /// Cancelled
-        #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::job_statuses))]
+        #[arg(long, add = ArgValueCandidates::new(complete::job_statuses))]
         status: Option<JobStatus>,
         /// Only jobs of this kind: custom, http, llm, mcp or eth_send
-        #[arg(long, env = "COWBOYCTL_KIND", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
+        #[arg(long, add = ArgValueCandidates::new(complete::job_kinds))]
         kind: Option<String>,
         /// Only jobs of this account: a name or an address
-        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_SUBMITTER", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         submitter: Option<String>,
         /// Only jobs whose last committee has this runner: a name or an address
-        #[arg(long, env = "COWBOYCTL_RUNNER", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        #[arg(long, add = ArgValueCandidates::new(complete::runners))]
         runner: Option<String>,
         /// Maximum number of jobs
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// Show a job: its status, its runners and its history
@@ -103,7 +97,6 @@ pub enum Job {
         job: String,
         /// Maximum time to wait
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
     },
     /// A job's verified result; in table format, its raw bytes
@@ -141,7 +134,6 @@ pub enum Job {
 }
 
 impl Job {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let job = match self {
             Self::Submit(submit) => return submit.run(cx).await,
@@ -199,7 +191,6 @@ impl Job {
     }
 }
 
-/// Sends a transaction about a job and shows the job afterwards.
 async fn transact(
     cx: &Context,
     job: &str,

@@ -2,14 +2,11 @@
 
 use super::submit::progress;
 use crate::{
-    commands::{
-        chain::{data::data, named},
-        trust,
-    },
-    output::{Document, Row, amount, decoded, fields, listed, millis, or_dash, table},
+    commands::trust,
+    output::{Document, Row, amount, data, decoded, fields, listed, millis, named, or_dash, table},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
+    types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
     verification::{Filters, SelectionCheck},
 };
 

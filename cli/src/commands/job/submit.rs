@@ -5,18 +5,17 @@ use super::terms::{self, Sending, Terms};
 use crate::{
     args,
     commands::{
-        chain::named,
         naming::Naming,
         transaction::{self, Signer},
     },
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Ui, decoded, fields, millis},
+    output::{Document, Ui, decoded, fields, millis, named},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
-    api::types::{BytesText, HashText, Job, JobEvent, JobStatus, NamedKind, RunnerProgress},
     client::Client,
+    types::{BytesText, HashText, Job, JobEvent, JobStatus, NamedKind, RunnerProgress},
 };
 use cowboy_engine::{
     chain::transaction::Payload,
@@ -42,7 +41,6 @@ pub struct Submit {
     kind: Option<Kind>,
     /// A job in YAML or JSON, as described in docs/jobs.md; - for standard input
     #[arg(short, long, value_name = "FILE", required = true)]
-    #[arg(env = "COWBOYCTL_FILE", hide_env_values = true)]
     file: Option<PathBuf>,
     #[command(flatten)]
     sending: Sending,
@@ -62,15 +60,13 @@ enum Kind {
     Custom {
         /// The command's environment
         #[arg(long = "env", value_name = "KEY=VALUE", value_parser = args::variable)]
-        #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
         variables: Vec<(String, String)>,
         /// A file that the command reads as its standard input; - for this command's
-        #[arg(long, value_name = "FILE", env = "COWBOYCTL_STDIN", hide_env_values = true)]
+        #[arg(long, value_name = "FILE")]
         stdin: Option<PathBuf>,
         /// How the command reaches its executor: with the job, or from its runner to a pool that
         /// works by leases
-        #[arg(long, value_enum, default_value_t, env = "COWBOYCTL_DELIVERY")]
-        #[arg(hide_env_values = true)]
+        #[arg(long, value_enum, default_value_t)]
         delivery: SubmitBy,
         #[command(flatten)]
         terms: Terms,
@@ -83,18 +79,17 @@ enum Kind {
         /// The address, http or https
         url: String,
         /// The request's method
-        #[arg(long, default_value = "GET", env = "COWBOYCTL_METHOD", hide_env_values = true)]
+        #[arg(long, default_value = "GET")]
         method: String,
         /// A header of the request
         #[arg(long, value_name = "NAME: VALUE", value_parser = args::header)]
-        #[arg(env = "COWBOYCTL_HEADER", hide_env_values = true)]
         header: Vec<(String, String)>,
         /// The request's body
-        #[arg(long, value_name = "TEXT", env = "COWBOYCTL_BODY", hide_env_values = true)]
+        #[arg(long, value_name = "TEXT")]
         body: Option<String>,
         /// A JSON pointer into the answer, such as /data/0; the value that it points to is the
         /// result
-        #[arg(long, env = "COWBOYCTL_POINTER", hide_env_values = true)]
+        #[arg(long)]
         pointer: Option<String>,
         #[command(flatten)]
         terms: Terms,
@@ -104,23 +99,22 @@ enum Kind {
         /// The question
         prompt: String,
         /// The model, by the name that runners register
-        #[arg(long, env = "COWBOYCTL_MODEL", hide_env_values = true)]
+        #[arg(long)]
         model: String,
         /// The system prompt
-        #[arg(long, value_name = "TEXT", env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
+        #[arg(long, value_name = "TEXT")]
         system: Option<String>,
         /// Maximum tokens of the answer
-        #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_TOKENS", hide_env_values = true)]
+        #[arg(long, value_name = "N")]
         max_tokens: Option<u32>,
         /// Sampling temperature in thousandths
-        #[arg(long, value_name = "N", env = "COWBOYCTL_TEMPERATURE_MILLI", hide_env_values = true)]
+        #[arg(long, value_name = "N")]
         temperature_milli: Option<u32>,
         /// The seed for sampling, if the model takes one
-        #[arg(long, value_name = "N", env = "COWBOYCTL_SAMPLING_SEED", hide_env_values = true)]
+        #[arg(long, value_name = "N")]
         sampling_seed: Option<u64>,
         /// The model that embeds the answer; the result is then JSON
-        #[arg(long, value_name = "MODEL", env = "COWBOYCTL_EMBEDDING_MODEL")]
-        #[arg(hide_env_values = true)]
+        #[arg(long, value_name = "MODEL")]
         embedding_model: Option<String>,
         #[command(flatten)]
         terms: Terms,
@@ -143,7 +137,6 @@ enum Kind {
         transaction: BytesText,
         /// Blocks, including its own, to wait for before the receipt
         #[arg(long, value_name = "N", default_value_t = 1)]
-        #[arg(env = "COWBOYCTL_CONFIRMATIONS", hide_env_values = true)]
         confirmations: u32,
         #[command(flatten)]
         terms: Terms,
@@ -151,7 +144,6 @@ enum Kind {
 }
 
 impl Submit {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (spec, sending) = match (self.kind, self.file) {
             (Some(kind), _) => kind.parse()?,
@@ -232,7 +224,6 @@ impl Kind {
     }
 }
 
-/// The job that a file describes.
 fn document(file: &Path) -> Result<JobSpec, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
@@ -363,7 +354,6 @@ async fn tell_failure(ui: Ui, client: &Client, report: &JobEvent) {
     ui.note(&format!("block {}: {runner} cannot do it: {reason}", report.height));
 }
 
-/// A job's status on one line: its runners and their progress.
 fn state(job: &Job) -> String {
     let progress: Vec<_> = job.progress.iter().map(progress).collect();
     match (job.committee.as_slice(), progress.as_slice()) {
@@ -375,7 +365,6 @@ fn state(job: &Job) -> String {
     }
 }
 
-/// The progress that a runner reports.
 pub fn progress(progress: &RunnerProgress) -> String {
     let RunnerProgress { runner, percent, detail, .. } = progress;
     match detail {

@@ -8,7 +8,7 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::AddressText;
+use cowboy_devnet::types::AddressText;
 use cowboy_engine::{
     job::{
         document,
@@ -34,7 +34,6 @@ pub struct Sending {
     pub naming: Naming,
     /// Maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     pub timeout: Duration,
 }
 
@@ -45,39 +44,32 @@ pub struct Terms {
     pub sending: Sending,
     /// Maximum that all runners together may charge: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "1cby")]
-    #[arg(env = "COWBOYCTL_MAX_PRICE", hide_env_values = true)]
     max_price: Wei,
     /// Amount that all runners together get on top: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
-    #[arg(env = "COWBOYCTL_TIP", hide_env_values = true)]
     tip: Wei,
     /// Number of blocks after which an attempt without a result ends
     #[arg(long, value_name = "BLOCKS", default_value_t = document::TIMEOUT_BLOCKS)]
-    #[arg(env = "COWBOYCTL_TIMEOUT_BLOCKS", hide_env_values = true)]
     timeout_blocks: u64,
     /// Maximum length of the result in bytes [default: 65536, or less for a large committee]
-    #[arg(long, value_name = "BYTES", env = "COWBOYCTL_MAX_RETURN_BYTES", hide_env_values = true)]
+    #[arg(long, value_name = "BYTES")]
     max_return_bytes: Option<u32>,
     /// Maximum run time of the work
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
-    #[arg(env = "COWBOYCTL_MAX_EXECUTION", hide_env_values = true)]
     max_execution: Duration,
     /// Maximum memory of the work, in MiB
     #[arg(long, value_name = "MIB", default_value_t = document::MEMORY_MB)]
-    #[arg(env = "COWBOYCTL_MAX_MEMORY", hide_env_values = true)]
     max_memory: u32,
     #[command(flatten)]
     verifying: Verifying,
     /// Draw only members of this pool
-    #[arg(long, env = "COWBOYCTL_POOL", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::pools))]
+    #[arg(long, add = ArgValueCandidates::new(complete::pools))]
     pool: Option<String>,
     /// Draw only runners in a trusted execution environment
     #[arg(long)]
     tee: bool,
     /// The actor to call when the job ends, and its handler
     #[arg(long, value_name = "ACTOR:HANDLER", value_parser = callback)]
-    #[arg(env = "COWBOYCTL_CALLBACK", hide_env_values = true)]
     callback: Option<Callback>,
 }
 
@@ -87,27 +79,24 @@ struct Verifying {
     /// How the result is verified: none, economic_bond, majority_vote, structured_match,
     /// deterministic or semantic_similarity
     #[arg(long, value_name = "MODE", default_value = "none")]
-    #[arg(env = "COWBOYCTL_VERIFY", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::verification_modes))]
     verify: VerificationMode,
     /// Number of runners that do the work [default: the minimum of the mode]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     runners: Option<u32>,
     /// Number of results that must agree [default: more than half]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_THRESHOLD", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     threshold: Option<u32>,
     /// majority_vote: JSON pointer to the value that votes, such as /price
-    #[arg(long, value_name = "POINTER", env = "COWBOYCTL_VOTE_FIELD", hide_env_values = true)]
+    #[arg(long, value_name = "POINTER")]
     vote_field: Option<String>,
     /// structured_match: what must hold, such as '{equal: /a}' or '{tolerance: {field: /b, within:
     /// 2}}'
     #[arg(long, value_name = "CHECK", value_parser = check)]
-    #[arg(env = "COWBOYCTL_CHECK", hide_env_values = true)]
     check: Vec<Check>,
     /// semantic_similarity: the embedding model and the minimum cosine in thousandths, such as
     /// m:900
     #[arg(long, value_name = "MODEL:PERMILLE", value_parser = similarity)]
-    #[arg(env = "COWBOYCTL_SIMILARITY", hide_env_values = true)]
     similarity: Option<Similarity>,
 }
 
@@ -125,7 +114,6 @@ impl Verifying {
 }
 
 impl Terms {
-    /// The job that does `work` on these terms.
     pub fn spec(&self, work: Work) -> Result<JobSpec, CliError> {
         let ms = u64::try_from(self.max_execution.as_millis())
             .map_err(|_| CliError::new(Exit::Usage, "--max-execution: expected 0ms to 10000h"))?;

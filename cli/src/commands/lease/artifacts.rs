@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::lease::{client::Client, files::ArtifactName, messages::StoredArtifact};
+use cowboy_lease::{client::Client, files::ArtifactName, messages::StoredArtifact};
 use serde::Serialize;
 use std::{
     fs,
@@ -29,15 +29,13 @@ pub struct Artifacts {
     /// Only artifacts with these names
     names: Vec<String>,
     /// Only those of this attempt, from 1 [default: all; with --download the last one that has any]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
     /// Download them into this folder; files with the same names are replaced
-    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DOWNLOAD", hide_env_values = true)]
+    #[arg(long, value_name = "FOLDER")]
     download: Option<PathBuf>,
     /// With --download: maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
     #[command(flatten)]
     server: ServerChoice,
@@ -73,7 +71,6 @@ impl Row for Downloaded {
 }
 
 impl Artifacts {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = self.server.client(cx)?;
         let job = find::job(&client, &self.job).await?;
@@ -98,7 +95,6 @@ impl Artifacts {
         cx.ui.list(&downloaded)
     }
 
-    /// The selected artifacts.
     fn chosen(
         &self,
         mut artifacts: Vec<StoredArtifact>,
@@ -133,7 +129,7 @@ fn target(folder: &Path, artifact: &StoredArtifact) -> Result<PathBuf, CliError>
     Ok(folder.join(name.as_str()))
 }
 
-/// Downloads one artifact. The file gets its name only when it is complete.
+/// The file gets its name only when it is complete.
 async fn download(
     client: &Client,
     job: &str,

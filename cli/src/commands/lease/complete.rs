@@ -9,18 +9,16 @@ use crate::complete::{
     line::Line,
 };
 use clap_complete::CompletionCandidate;
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::{Client, ClientError},
     messages::{JobQuery, JobState, PageQuery},
 };
 
-/// Candidates: the newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask(async |client| client.jobs(&JobQuery::default()).await);
     jobs.iter().map(|job| described(&job.job, format!("{} {}", job.name, job.state))).collect()
 }
 
-/// Candidates: the newest runs.
 pub fn runs() -> Vec<CompletionCandidate> {
     let runs = ask(async |client| client.runs(&PageQuery::default()).await);
     let named = runs.into_iter().map(|run| {
@@ -29,12 +27,10 @@ pub fn runs() -> Vec<CompletionCandidate> {
     and_latest(named.collect())
 }
 
-/// Candidates: the newest runs and jobs.
 pub fn things() -> Vec<CompletionCandidate> {
     runs().into_iter().chain(jobs()).collect()
 }
 
-/// Candidates: all schedules.
 pub fn schedules() -> Vec<CompletionCandidate> {
     let schedules = ask(async |client| client.schedules().await);
     let named = schedules.into_iter().map(|one| {
@@ -43,18 +39,15 @@ pub fn schedules() -> Vec<CompletionCandidate> {
     named.collect()
 }
 
-/// Candidates: runners that have a token.
 pub fn runners() -> Vec<CompletionCandidate> {
     let tokens = ask(async |client| client.tokens().await);
     tokens.into_iter().map(|token| CompletionCandidate::new(token.runner_id)).collect()
 }
 
-/// Candidates: states of jobs.
 pub fn states() -> Vec<CompletionCandidate> {
     all(JobState::ALL)
 }
 
-/// Asks the selected server.
 fn ask<T: Default + Send + 'static>(
     question: impl AsyncFnOnce(Client) -> Result<T, ClientError> + Send + 'static,
 ) -> T {

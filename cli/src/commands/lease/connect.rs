@@ -6,12 +6,10 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap::Args;
-use cowboy_devnet::{
-    lease::{
-        client::{Client, Tls},
-        folder::LeaseFolder,
-    },
-    orchestrator::home::{DevnetHome, DevnetState},
+use cowboy_devnet::orchestrator::home::{DevnetHome, DevnetState};
+use cowboy_lease::{
+    client::{Client, Tls},
+    folder::LeaseFolder,
 };
 use std::path::PathBuf;
 
@@ -22,16 +20,16 @@ const FILE_LIMIT: u64 = 1 << 20;
 #[derive(Debug, Clone, Args)]
 pub struct ServerChoice {
     /// The lease server [default: the current devnet's, else that of `lease serve`]
-    #[arg(long, value_name = "URL", env = "COWBOYCTL_SERVER", hide_env_values = true)]
+    #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The token to authenticate with [default: the one in the folder of this machine's server]
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_TOKEN_FILE", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// CA certificates, PEM, to verify the server with instead of the system's
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_CA", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// A client certificate and its key, PEM, for a server that asks for one
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_IDENTITY", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
 }
 
@@ -48,7 +46,6 @@ impl ServerChoice {
         Ok(Client::new(&url, &token, &self.tls()?)?)
     }
 
-    /// The TLS settings.
     pub fn tls(&self) -> Result<Tls, CliError> {
         let read = |file: &Option<PathBuf>| {
             file.as_ref().map(|file| args::input(file, FILE_LIMIT)).transpose()
@@ -56,7 +53,6 @@ impl ServerChoice {
         Ok(Tls { roots: read(&self.ca)?, identity: read(&self.identity)? })
     }
 
-    /// The token of `--token-file`.
     pub fn token(&self) -> Result<Option<String>, CliError> {
         let Some(file) = &self.token_file else { return Ok(None) };
         let refused = |what: &str| {
@@ -148,7 +144,7 @@ fn local_of(devnet: &DevnetHome, url: String) -> Result<Local, CliError> {
 
 /// The server of `lease serve`, if one is running.
 fn alone() -> Result<Option<Local>, CliError> {
-    let folder = LeaseFolder::of(&context::home()?);
+    let folder = LeaseFolder::of(context::home()?.path());
     let Some(record) = folder.record()? else { return Ok(None) };
     Ok(folder.token()?.map(|token| Local { url: record.url, token }))
 }

@@ -1,7 +1,7 @@
 //! Resolves the names of runs and jobs: an id, the beginning of one, `latest`, `RUN/NAME`.
 
 use crate::error::{CliError, Exit, nearest};
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::Client,
     messages::{JobQuery, JobSummary, PAGE_LIMIT, PageQuery, RunSummary},
 };
@@ -9,12 +9,10 @@ use cowboy_devnet::lease::{
 /// Hexadecimal digits of an id, without its prefix.
 const ID_DIGITS: usize = 16;
 
-/// The prefix of a run's id.
 const RUN: &str = "run_";
 const JOB: &str = "job_";
 const SCHEDULE: &str = "sched_";
 
-/// A resolved run or job id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thing {
     Run(String),
@@ -63,7 +61,6 @@ pub async fn job(client: &Client, text: &str) -> Result<String, CliError> {
     only("job", text, ids(&jobs, text), || meant(text, names(&jobs)))
 }
 
-/// Resolves a run or a job.
 pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
     if text.starts_with(JOB) || text.contains('/') {
         return job(client, text).await.map(Thing::Job);
@@ -104,7 +101,6 @@ async fn jobs(client: &Client) -> Result<Vec<JobSummary>, CliError> {
     Ok(client.jobs(&query).await?)
 }
 
-/// The ids of jobs that begin with `text`.
 fn ids(jobs: &[JobSummary], text: &str) -> impl Iterator<Item = String> {
     jobs.iter().map(|job| &job.job).filter(move |id| begins(id, JOB, text)).cloned()
 }
@@ -124,7 +120,6 @@ fn meant<'a>(text: &str, names: impl Iterator<Item = (&'a str, String)>) -> Opti
     found.map(|(_, meant)| meant.clone())
 }
 
-/// Whether a text is a whole id.
 fn is_id(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix)
         .is_some_and(|id| id.len() == ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -7,14 +7,12 @@ use crate::{
     error::{CliError, Exit},
     output::Foreign,
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{
-    duration::Plain,
-    lease::{
-        client::{Client, LogPart},
-        messages::{Job, LogQuery},
-    },
+use cowboy_host::duration::Plain;
+use cowboy_lease::{
+    client::{Client, LogPart},
+    messages::{Job, LogQuery},
 };
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -32,26 +30,21 @@ pub struct Logs {
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: String,
     /// Continue until the job has ended, over all its attempts
-    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, short)]
     follow: bool,
     /// Only this attempt, from 1 [default: the last]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
     /// On a terminal, print the log unchanged [default: only its text and colours]
-    #[arg(long, env = "COWBOYCTL_RAW", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     raw: bool,
     /// Maximum time to continue
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
     #[command(flatten)]
     server: ServerChoice,
 }
 
-/// The part of a log that was printed so far.
 #[derive(Debug)]
 struct PrintedLog {
     attempt: u32,
@@ -60,12 +53,10 @@ struct PrintedLog {
 }
 
 impl PrintedLog {
-    /// The state before anything of this attempt is printed.
     fn of(attempt: u32, raw: bool) -> Self {
         Self { attempt, bytes: 0, to: Foreign::new(raw) }
     }
 
-    /// Prints the next bytes of the log.
     fn add(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         self.to.print(bytes)?;
         self.bytes += bytes.len() as u64;
@@ -74,7 +65,6 @@ impl PrintedLog {
 }
 
 impl Logs {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = self.server.client(cx)?;
         let id = find::job(&client, &self.job).await?;
@@ -93,7 +83,6 @@ impl Logs {
         })
     }
 
-    /// Prints the existing log.
     async fn print(
         &self,
         cx: &Context,
@@ -163,7 +152,6 @@ impl Logs {
         }
     }
 
-    /// The selected attempt, if there is one.
     fn wanted(&self, job: &Job) -> Result<Option<u32>, CliError> {
         let last = job.summary.attempt;
         match self.attempt {

@@ -20,10 +20,10 @@ use crate::{
     context::{Context, Deadline},
     error::CliError,
 };
-use clap::{Subcommand, builder::FalseyValueParser};
+use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 pub(super) use connect::ServerChoice;
-use cowboy_devnet::lease::messages::{JobQuery, JobState, PageQuery};
+use cowboy_lease::messages::{JobQuery, JobState, PageQuery};
 use find::Thing;
 use std::time::Duration;
 
@@ -36,20 +36,17 @@ pub enum Lease {
     /// Jobs, newest first; or runs
     Ls {
         /// Runs instead of jobs
-        #[arg(long, env = "COWBOYCTL_RUNS", hide_env_values = true)]
-        #[arg(value_parser = FalseyValueParser::new(), conflicts_with_all = ["run", "state"])]
+        #[arg(long, conflicts_with_all = ["run", "state"])]
         runs: bool,
         /// Only jobs of this run: its id, the beginning of it, or latest
-        #[arg(long, value_name = "RUN", env = "COWBOYCTL_RUN", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::runs))]
+        #[arg(long, value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
         run: Option<String>,
         /// Only jobs in this state: QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED,
         /// SUCCEEDED, FAILED, CANCELED, TIMED_OUT or SKIPPED
-        #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::states))]
+        #[arg(long, value_parser = state, add = ArgValueCandidates::new(complete::states))]
         state: Option<JobState>,
         /// Maximum number to show
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
         #[command(flatten)]
         server: ServerChoice,
@@ -60,8 +57,7 @@ pub enum Lease {
         #[arg(add = ArgValueCandidates::new(complete::things))]
         id: String,
         /// Show the states that a job and its leases have entered instead
-        #[arg(long, env = "COWBOYCTL_EVENTS", hide_env_values = true)]
-        #[arg(value_parser = FalseyValueParser::new())]
+        #[arg(long)]
         events: bool,
         #[command(flatten)]
         server: ServerChoice,
@@ -88,7 +84,6 @@ pub enum Lease {
         wait: bool,
         /// With --wait: maximum time
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
         timeout: Duration,
         #[command(flatten)]
         server: ServerChoice,
@@ -127,7 +122,6 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Serve(serve) => serve.run(cx),

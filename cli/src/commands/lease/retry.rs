@@ -14,9 +14,9 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::Client,
     messages::{EnvValue, Job, JobSpec, JobState, NewRun, Run, RunIf},
 };
@@ -32,13 +32,11 @@ pub struct Retry {
     #[arg(add = ArgValueCandidates::new(complete::runs))]
     run: String,
     /// Only jobs that did not succeed; they still get the artifacts of those that did
-    #[arg(long, env = "COWBOYCTL_FAILED", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     failed: bool,
     /// A variable for every job that declares it; secrets that are not given are taken from the
     /// environment
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
-    #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
     #[command(flatten)]
     waiting: Waiting,
@@ -47,7 +45,6 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = self.server.client(cx)?;
         let run = client.run(&find::run(&client, &self.run).await?).await?;
@@ -86,7 +83,6 @@ impl Retry {
     }
 }
 
-/// The jobs to submit again.
 fn chosen(jobs: &[Job], failed: bool) -> Vec<JobSpec> {
     // A job that only runs when others fail is not needed if those are left out …
     let again = |job: &&Job| {
@@ -144,7 +140,7 @@ fn with_values(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::lease::messages::JobSummary;
+    use cowboy_lease::messages::JobSummary;
 
     fn job(name: &str, state: JobState, needs: &[&str]) -> Job {
         Job {

@@ -7,8 +7,8 @@ use crate::{
     error::{CliError, Exit},
     output::{Ui, millis},
 };
-use clap::{Args, ValueEnum, builder::FalseyValueParser};
-use cowboy_devnet::lease::{
+use clap::{Args, ValueEnum};
+use cowboy_lease::{
     client::Client,
     messages::ErrorCode,
     runner::{
@@ -27,31 +27,26 @@ use std::{
 #[derive(Debug, Args)]
 pub struct Runner {
     /// Its name, which its token is issued for [default: a random one]
-    #[arg(long, value_name = "ID", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long, value_name = "ID")]
     name: Option<String>,
     /// Capabilities besides its system and processor, which are added (linux, x86_64); may be given
     /// several times
     #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
     capabilities: Vec<String>,
     /// The engine that runs jobs with an image
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Containers::Auto)]
-    #[arg(env = "COWBOYCTL_CONTAINERS", hide_env_values = true)]
     containers: Containers,
     /// End after one job
-    #[arg(long, conflicts_with = "max_jobs", env = "COWBOYCTL_ONCE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "max_jobs")]
     once: bool,
     /// End after this many jobs
-    #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_jobs: Option<u64>,
     /// Take the name from a running runner
-    #[arg(long, conflicts_with = "token_file", env = "COWBOYCTL_REPLACE", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "token_file")]
     replace: bool,
     /// The folder for its jobs, which nothing else may use [default: one in COWBOYCTL_HOME]
-    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
+    #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
     #[command(flatten)]
     server: ServerChoice,
@@ -81,7 +76,6 @@ impl From<Containers> for Choice {
     }
 }
 
-/// The token that a runner uses.
 enum Access {
     /// A given token.
     Given(Client),
@@ -90,7 +84,6 @@ enum Access {
 }
 
 impl Runner {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         if self.server.token_file.is_some() && self.name.is_none() {
             return Err(CliError::new(Exit::Usage, "--token-file: whose token is it?")
@@ -223,7 +216,6 @@ async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
 }
 
 impl Runner {
-    /// Its capabilities, without duplicates.
     fn capable(&self) -> Vec<String> {
         let mut all = runner::capabilities();
         for more in &self.capabilities {
@@ -249,7 +241,6 @@ impl Runner {
         Ok(RunnerFolder::at(absolute).lock()?)
     }
 
-    /// A client of the server, with a token for the runner.
     async fn access(&self, cx: &Context, name: &str) -> Result<Access, CliError> {
         let client = self.server.client(cx)?;
         if self.server.token_file.is_some() {
@@ -261,7 +252,6 @@ impl Runner {
     }
 }
 
-/// Prints a runner's notice.
 fn told(ui: Ui, notice: &Notice) {
     match notice {
         Notice::Unreachable(reason) => ui.note(&format!("the server does not answer: {reason}")),
@@ -301,7 +291,7 @@ impl From<RunnerFolderError> for CliError {
     fn from(error: RunnerFolderError) -> Self {
         let what = error.to_string();
         match error {
-            RunnerFolderError::Home(error) => error.into(),
+            RunnerFolderError::File(error) => error.into(),
             RunnerFolderError::InUse { .. } => Self::new(Exit::Conflict, what)
                 .hint("give this one another name or folder: --name ID, --dir FOLDER"),
             RunnerFolderError::Strange(_) => Self::new(Exit::Usage, what)

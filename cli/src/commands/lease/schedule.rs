@@ -8,8 +8,9 @@ use crate::{
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{api::types::StoreQuery, lease::messages::NewSchedule};
+use cowboy_devnet::types::StoreQuery;
 use cowboy_engine::primitives::Address;
+use cowboy_lease::messages::NewSchedule;
 
 #[derive(Debug, Subcommand)]
 pub enum Schedule {
@@ -22,11 +23,10 @@ pub enum Schedule {
         #[command(flatten)]
         source: RunSource,
         /// The actor whose timers count: a name, its address or enough of its beginning, or latest
-        #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(names::actors))]
+        #[arg(long, value_name = "ACTOR", add = ArgValueCandidates::new(names::actors))]
         actor: String,
         /// Only timers that call this handler [default: all timers of the actor]
-        #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
+        #[arg(long, value_name = "NAME")]
         handler: Option<String>,
         #[command(flatten)]
         server: ServerChoice,
@@ -47,7 +47,6 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Add { source, actor, handler, server } => {

@@ -8,15 +8,13 @@ use crate::{
     output::{Document, fields},
 };
 use clap::Args;
-use cowboy_devnet::{
-    http::tls::{Acceptor, Material},
-    lease::{
-        folder::{FolderError, LeaseFolder, LeaseLock, ServerRecord},
-        server::{KEEP_RUNS, Options, Running, Server},
-    },
-    orchestrator::ports::{self, PortError, Transport},
+use cowboy_devnet::orchestrator::ports::{self, PortError, Transport};
+use cowboy_host::http::tls::{Acceptor, Material};
+use cowboy_lease::{
+    folder::{FolderError, LeaseFolder, LeaseLock, ServerRecord},
+    machine::Config,
+    server::{KEEP_RUNS, Options, Running, Server},
 };
-use cowboy_engine::lease::Config;
 use serde::Serialize;
 use std::{
     io,
@@ -36,58 +34,46 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The folder for runs, logs and the server's token [default: .lease in COWBOYCTL_HOME]
-    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
+    #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
     /// The port [default: the same as last time, else a free one]
-    #[arg(long, env = "COWBOYCTL_PORT", hide_env_values = true)]
+    #[arg(long)]
     port: Option<u16>,
     /// The address to listen on; one beyond this machine needs --tls-cert
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    #[arg(env = "COWBOYCTL_BIND", hide_env_values = true)]
     bind: IpAddr,
     /// Time that a lease is valid without a heartbeat
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "120s")]
-    #[arg(env = "COWBOYCTL_TTL", hide_env_values = true)]
     ttl: u64,
     /// Interval at which runners send heartbeats
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "20s")]
-    #[arg(env = "COWBOYCTL_HEARTBEAT", hide_env_values = true)]
     heartbeat: u64,
     /// Time for a runner to accept a granted lease
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
-    #[arg(env = "COWBOYCTL_ACK_TIMEOUT", hide_env_values = true)]
     ack_timeout: u64,
     /// Time for a runner to stop a canceled job
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
-    #[arg(env = "COWBOYCTL_CANCEL_DEADLINE", hide_env_values = true)]
     cancel_deadline: u64,
     /// Maximum time for an attempt if its job sets none
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "1h")]
-    #[arg(env = "COWBOYCTL_MAX_RUNTIME", hide_env_values = true)]
     max_runtime: u64,
     /// Time after that for a runner to send its log, its artifacts and its end
     #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "15s")]
-    #[arg(env = "COWBOYCTL_GRACE", hide_env_values = true)]
     grace: u64,
     /// Maximum number of attempts if a job sets none
     #[arg(long, value_name = "N", default_value_t = Config::default().max_attempts)]
-    #[arg(env = "COWBOYCTL_MAX_ATTEMPTS", hide_env_values = true)]
     max_attempts: u32,
     /// Number of ended runs to keep; older ones are removed with their logs and artifacts
     #[arg(long, value_name = "N", default_value_t = KEEP_RUNS)]
-    #[arg(env = "COWBOYCTL_KEEP_RUNS", hide_env_values = true)]
     keep_runs: usize,
     /// The server's certificate, followed by its chain, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
-    #[arg(env = "COWBOYCTL_TLS_CERT", hide_env_values = true)]
     tls_cert: Option<PathBuf>,
     /// The certificate's key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    #[arg(env = "COWBOYCTL_TLS_KEY", hide_env_values = true)]
     tls_key: Option<PathBuf>,
     /// CA certificates, PEM, that every client's certificate is verified with
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    #[arg(env = "COWBOYCTL_TLS_CLIENT_CA", hide_env_values = true)]
     tls_client_ca: Option<PathBuf>,
 }
 
@@ -120,7 +106,6 @@ impl Document for Serving {
 }
 
 impl Serve {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let config = self.config();
         config.check().map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
@@ -135,7 +120,7 @@ impl Serve {
                 let absolute = std::path::absolute(dir);
                 LeaseFolder::at(absolute.map_err(|error| refused(dir, error))?)
             }
-            None => LeaseFolder::of(&context::home()?),
+            None => LeaseFolder::of(context::home()?.path()),
         };
         let lock = folder.lock()?;
         launch::log_to_stderr()?;
@@ -260,7 +245,7 @@ impl From<FolderError> for CliError {
     fn from(error: FolderError) -> Self {
         let what = error.to_string();
         match error {
-            FolderError::Home(error) => error.into(),
+            FolderError::File(error) => error.into(),
             FolderError::InUse { .. } => Self::new(Exit::Conflict, what)
                 .hint("stop that server, or give this one its own folder: --dir FOLDER"),
             FolderError::Token(_) => Self::failed(what),

@@ -1,7 +1,7 @@
 //! Text output for runs, jobs, their attempts and artifacts.
 
 use crate::output::{Document, Row, fields, table_leaving};
-use cowboy_devnet::lease::messages::{
+use cowboy_lease::messages::{
     Attempt, BySchedule, Concurrency, EnvValue, Job, JobChanged, JobEvent, JobSpec, JobSummary,
     Progress, Run, RunSummary, RunnerSummary, Schedule, StoredArtifact, Token,
 };
@@ -19,7 +19,6 @@ pub fn printable(text: &str) -> String {
     text.trim_end().chars().map(safe).collect()
 }
 
-/// The first line of such a text, shortened.
 pub fn first_line(text: &str) -> String {
     let text = printable(text);
     let line = text.lines().next().unwrap_or_default();
@@ -30,7 +29,6 @@ pub fn first_line(text: &str) -> String {
     start
 }
 
-/// A run's name, and the schedule that submitted it.
 fn named(name: Option<&str>, by: Option<&BySchedule>) -> String {
     match (name.map(first_line), by) {
         (Some(name), Some(by)) => format!("{name}, by {}", by.schedule),
@@ -124,7 +122,6 @@ fn environment(spec: &JobSpec) -> String {
     spec.env.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// A concurrency group, and its effect on a job that joins.
 fn concurrency(own: &Concurrency) -> String {
     let group = first_line(&own.group);
     match own.cancel_in_progress {
@@ -133,7 +130,6 @@ fn concurrency(own: &Concurrency) -> String {
     }
 }
 
-/// The progress of an attempt.
 pub fn progress(progress: &Progress) -> String {
     let percent = progress.percent.map(|percent| format!("{percent} %"));
     let step = progress.current_step.as_deref().map(first_line);

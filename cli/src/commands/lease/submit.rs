@@ -7,7 +7,7 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap::Args;
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::Client,
     messages::{NewRun, Run},
     runfile::{Given, MAX_FILE, RunFile, RunFileError},
@@ -35,11 +35,10 @@ pub struct RunSource {
     /// A run file in YAML; - for standard input
     file: PathBuf,
     /// Only this job and those that it needs; may be given several times
-    #[arg(long = "job", value_name = "NAME", env = "COWBOYCTL_JOB", hide_env_values = true)]
+    #[arg(long = "job", value_name = "NAME")]
     jobs: Vec<String>,
     /// A variable of every job; overrides the file's, and stays secret if that one is
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
-    #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
     variables: Vec<(String, String)>,
 }
 
@@ -51,7 +50,6 @@ pub struct Waiting {
     wait: bool,
     /// With --wait: maximum time
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -79,7 +77,6 @@ pub async fn submitted(
 }
 
 impl Submit {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let run = self.source.read()?;
         submitted(cx, &self.server.client(cx)?, &run, &self.waiting).await
@@ -87,7 +84,6 @@ impl Submit {
 }
 
 impl RunSource {
-    /// The run that the file describes, with the variables from the command line.
     pub fn read(&self) -> Result<NewRun, CliError> {
         let text = args::text(&self.file, args::input(&self.file, MAX_FILE)?)?;
         let refused = |problem: String| {
@@ -111,9 +107,8 @@ impl RunSource {
     }
 }
 
-/// Fails unless every job of the run succeeded.
 fn succeeded(run: &Run) -> Result<(), CliError> {
-    use cowboy_devnet::lease::messages::JobState::{Canceled, Skipped, Succeeded};
+    use cowboy_lease::messages::JobState::{Canceled, Skipped, Succeeded};
 
     // A job is skipped because of others: if that is a failure, theirs is reported.
     let others = run.jobs.iter().filter(|job| match job.state {
@@ -139,7 +134,7 @@ fn succeeded(run: &Run) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::lease::messages::{JobState, JobSummary};
+    use cowboy_lease::messages::{JobState, JobSummary};
 
     fn run(states: &[(&str, JobState)]) -> Run {
         let job = |(name, state): &(&str, JobState)| JobSummary {

@@ -6,9 +6,9 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, fields},
 };
-use clap::{Subcommand, builder::FalseyValueParser};
+use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::lease::messages::NewToken;
+use cowboy_lease::messages::NewToken;
 use serde::Serialize;
 use std::{
     io::Write as _,
@@ -26,11 +26,10 @@ pub enum Token {
         /// The runner's id
         runner: String,
         /// Take the name from a running runner
-        #[arg(long, env = "COWBOYCTL_REPLACE", hide_env_values = true)]
-        #[arg(value_parser = FalseyValueParser::new())]
+        #[arg(long)]
         replace: bool,
         /// Write it to this file, which only its owner can read, instead of printing it
-        #[arg(long, value_name = "FILE", env = "COWBOYCTL_FILE", hide_env_values = true)]
+        #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
         #[command(flatten)]
         server: ServerChoice,
@@ -79,7 +78,6 @@ impl Document for Issued {
 }
 
 impl Token {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Issue { runner, replace, file, server } => {

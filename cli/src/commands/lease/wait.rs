@@ -5,20 +5,18 @@ use crate::{
     error::{CliError, Exit},
     output::Ui,
 };
-use cowboy_devnet::lease::{
+use cowboy_lease::{
     client::{Client, ClientError},
     messages::{Job, JobState, Run},
 };
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// How often a run or a job is checked.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Maximum time without an answer from a server: a restart takes less.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// Maximum number of jobs that a progress line names.
 const NAMED: usize = 4;
 
 /// Tolerates a server that restarts while it is polled.
@@ -44,7 +42,6 @@ impl Patience {
     }
 }
 
-/// Waits until every job of a run has ended.
 pub async fn for_run(
     ui: Ui,
     client: &Client,
@@ -56,7 +53,6 @@ pub async fn for_run(
     until(ui, run, deadline, ask, ended, standing).await
 }
 
-/// Waits until a job has ended.
 pub async fn for_job(
     ui: Ui,
     client: &Client,
@@ -68,7 +64,6 @@ pub async fn for_job(
     until(ui, job, deadline, ask, ended, |job| job.summary.state.to_string()).await
 }
 
-/// Asks repeatedly until the answer is the awaited one.
 async fn until<T>(
     ui: Ui,
     id: &str,
@@ -98,7 +93,6 @@ async fn until<T>(
     })
 }
 
-/// The state of a run on one line.
 fn standing(run: &Run) -> String {
     use JobState::{CancelRequested, Leased, Queued, Running, Starting};
 
@@ -121,7 +115,7 @@ fn standing(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::lease::messages::JobSummary;
+    use cowboy_lease::messages::JobSummary;
 
     #[test]
     fn a_wait_says_who_is_where() {

@@ -11,8 +11,8 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ComparedDraw, ComparisonQuery, PresenceComparison},
     client::{BlockAt, Client},
+    types::{ComparedDraw, ComparisonQuery, PresenceComparison},
 };
 use std::str::FromStr;
 
@@ -23,8 +23,7 @@ pub struct Compare {
     #[arg(value_name = "A..B")]
     blocks: Option<Blocks>,
     /// Only the draw of this job, in any block: its id, or latest
-    #[arg(long, value_name = "ID", env = "COWBOYCTL_JOB", hide_env_values = true)]
-    #[arg(conflicts_with = "blocks")]
+    #[arg(long, value_name = "ID", conflicts_with = "blocks")]
     #[arg(add = ArgValueCandidates::new(complete::jobs))]
     job: Option<String>,
 }
@@ -49,7 +48,6 @@ impl FromStr for Blocks {
 }
 
 impl Compare {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         let mut query = ComparisonQuery { job: self.job, ..ComparisonQuery::default() };

@@ -14,12 +14,11 @@ pub struct Feasibility {
     #[arg(value_name = "VALIDATORS", default_value = "1..20")]
     validators: Validators,
     /// Only this threshold rule: committee, quorum or subset
-    #[arg(long, env = "COWBOYCTL_RULE", hide_env_values = true)]
+    #[arg(long)]
     rule: Option<ThresholdRule>,
 }
 
 impl Feasibility {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         let Self { validators: Validators { first, last }, rule } = self;
         let rules: Vec<_> = rule.map_or(ThresholdRule::ALL.to_vec(), |rule| vec![rule]);

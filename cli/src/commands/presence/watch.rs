@@ -5,7 +5,6 @@ use crate::{context::Context, error::CliError, output::Row};
 use cowboy_devnet::client::{BlockAt, Client};
 use serde::Serialize;
 
-/// Runs the command, until it is interrupted.
 pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
     let mut blocks = client.follow(None);
     let mut last: Option<Vec<String>> = None;

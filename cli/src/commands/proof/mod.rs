@@ -13,8 +13,8 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::{
-    api::types::{HashText, ProofQuery},
     client::BlockAt,
+    types::{HashText, ProofQuery},
 };
 use cowboy_engine::chain::{Found, ProvedStatement, StateProof};
 use serde::Serialize;
@@ -38,10 +38,10 @@ pub const KINDS: [&str; 10] = [
 #[derive(Debug, Args)]
 pub struct Wanted {
     /// The file to write [default: in this folder, named after the subject]
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_OUT", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The block whose state is proved: 120 or +0; one of the last 256 [default: the newest]
-    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
+    #[arg(long, value_name = "HEIGHT")]
     at: Option<HeightArg>,
 }
 
@@ -120,12 +120,10 @@ pub async fn prove(
     })
 }
 
-/// Kind and key as one text.
 fn about(kind: &str, key: &str) -> String {
     format!("{kind} {key}").trim_end().to_owned()
 }
 
-/// The result of the lookup in a few words.
 fn standing(present: bool, timers: Option<u64>) -> String {
     match (present, timers) {
         (_, Some(1)) => "1 timer, and no other".to_owned(),

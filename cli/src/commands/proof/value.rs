@@ -2,7 +2,7 @@
 //! of the state, byte strings in hexadecimal.
 
 use crate::output::cbor;
-use cowboy_devnet::api::types::{Bytes, Text};
+use cowboy_devnet::types::{Bytes, Text};
 use cowboy_engine::{
     chain::{Account, GenesisValidator, Roster, Subject, SubsetEpoch},
     primitives::{Wei, codec::Reader, codec::from_slice},
@@ -50,7 +50,6 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
     }
 }
 
-/// The validators, and the ones that runners connect to.
 pub fn roster(roster: &Roster) -> Value {
     let validators = |all: &[GenesisValidator]| -> Value {
         all.iter()

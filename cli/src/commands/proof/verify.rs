@@ -3,16 +3,16 @@
 use super::{about, standing, value};
 use crate::{
     args::{self, HeightArg},
-    commands::{chain::data::known, devnet::saved_plan, trust::consensus_keys},
+    commands::{devnet::saved_plan, trust::consensus_keys},
     context::Context,
     error::{CliError, Exit},
-    output::{Document, fields, table},
+    output::{Document, fields, known, table},
 };
 use clap::Args;
 use cowboy_devnet::{
-    api::types::{Bytes, BytesText, ChainId, ChainIdText, HashText},
     consensus::{certificate, scheme::Committee},
     orchestrator::genesis::genesis,
+    types::{Bytes, BytesText, ChainId, ChainIdText, HashText},
 };
 use cowboy_engine::chain::{Found, MAX_PROOF_BYTES, StateProof, Subject};
 use serde::Serialize;
@@ -26,16 +26,14 @@ pub struct Verify {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Refuse a proof of another key: the whole id or address, or 120..150 for timers
-    #[arg(long, value_name = "KEY", env = "COWBOYCTL_ABOUT", hide_env_values = true)]
+    #[arg(long, value_name = "KEY")]
     about: Option<String>,
     /// The consensus key of a validator of the header's epoch; repeat it for each of them [default:
     /// the initial validators of the devnet's topology]
-    #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
-    #[arg(requires = "chain_id", value_delimiter = ',')]
+    #[arg(long, value_name = "KEY", requires = "chain_id", value_delimiter = ',')]
     validator: Vec<BytesText>,
     /// The chain that those validators vote on
-    #[arg(long, value_name = "ID", env = "COWBOYCTL_CHAIN_ID", hide_env_values = true)]
-    #[arg(requires = "validator")]
+    #[arg(long, value_name = "ID", requires = "validator")]
     chain_id: Option<ChainIdText>,
 }
 
@@ -111,7 +109,7 @@ impl Verify {
         Ok(Some((from, to)))
     }
 
-    /// Runs the command. With `timers`, proofs about other subjects are refused.
+    /// With `timers`, proofs about other subjects are refused.
     pub fn run(self, cx: &Context, timers: bool) -> Result<(), CliError> {
         let bytes = args::input(&self.file, MAX_PROOF_BYTES as u64)?;
         let shown = args::shown(&self.file);

@@ -11,7 +11,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::CapabilitiesRequest;
+use cowboy_devnet::types::CapabilitiesRequest;
 use cowboy_engine::registry::{Ability, AbilityError};
 
 #[derive(Debug, Subcommand)]
@@ -45,7 +45,6 @@ fn label(text: &str) -> Result<Ability, String> {
 }
 
 impl Capability {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (labels, adds) = match self {
             Self::Add(labels) => (labels, true),
@@ -72,7 +71,6 @@ impl Capability {
     }
 }
 
-/// The devnet's entry for a runner.
-async fn entry(cx: &Context, runner: &str) -> Result<cowboy_devnet::api::types::Runner, CliError> {
+async fn entry(cx: &Context, runner: &str) -> Result<cowboy_devnet::types::Runner, CliError> {
     Ok(cx.client()?.runner(&steer::known_as(cx, runner.to_owned())?).await?)
 }

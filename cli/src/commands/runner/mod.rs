@@ -6,21 +6,19 @@ mod registration;
 mod steer;
 mod update;
 
-use super::{ask, chain::named};
+use super::ask;
 use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, amount, fields, rows, table},
+    output::{Document, Row, amount, fields, named, rows, table},
 };
 use capability::Capability;
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{
-        PresenceCondition, PresenceStanding, Runner as Entry, RunnerConnection, RunnerHealth,
-    },
     topology::MAX_CONCURRENT_JOBS,
+    types::{PresenceCondition, PresenceStanding, Runner as Entry, RunnerConnection, RunnerHealth},
 };
 use process::Start;
 use registration::{Deregister, Register};
@@ -107,14 +105,13 @@ pub enum Runner {
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
         /// Maximum number of jobs at a time
-        #[arg(long, value_name = "N", env = "COWBOYCTL_MAX", hide_env_values = true)]
+        #[arg(long, value_name = "N")]
         #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
         max: Option<u32>,
     },
 }
 
 impl Runner {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Start(start) => start.run(cx),

@@ -12,17 +12,16 @@ use crate::{
     complete,
     context::{self, Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, fields},
+    output::{Document, fields, named},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, BytesText, ChainIdText, ErrorCode},
     client::Client,
     consensus::scheme::Committee,
     executor::{self, Executor},
-    lease::{client as lease, pool::Pool},
     orchestrator::home::DevnetState,
+    pool::Pool,
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
         follow::{Api, FollowError},
@@ -31,8 +30,10 @@ use cowboy_devnet::{
         trust::TrustRoot,
     },
     topology::{MAX_CONCURRENT_JOBS, Name, load_executors},
+    types::{AddressText, BytesText, ChainIdText, ErrorCode},
 };
 use cowboy_engine::{primitives::SecretKey, registry::JobKind};
+use cowboy_lease::client as lease;
 use serde::Serialize;
 use std::{
     env,
@@ -56,10 +57,10 @@ pub struct Start {
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<String>,
     /// Run the registered holder of this key in its own process
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// With --key-file: the runner's name for other commands [default: the key file's name]
-    #[arg(long, conflicts_with = "runner", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long, conflicts_with = "runner")]
     name: Option<Name>,
     /// With --key-file: the devnet's API, instead of the current devnet
     #[arg(long, value_name = "URL", conflicts_with = "runner")]
@@ -67,59 +68,47 @@ pub struct Start {
     /// With --key-file: trust this validator, by its consensus key, and the validators that it
     /// vouches for; repeat it for each validator of an epoch [default: those of the current
     /// devnet's topology; with --rpc-url those that the API names first]
-    #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
+    #[arg(long, value_name = "KEY")]
     #[arg(requires = "chain_id", value_delimiter = ',', conflicts_with = "runner")]
     validator: Vec<BytesText>,
     /// With --validator: the chain that those validators vote on
-    #[arg(long, value_name = "ID", env = "COWBOYCTL_CHAIN_ID", hide_env_values = true)]
-    #[arg(requires = "validator", conflicts_with = "runner")]
+    #[arg(long, value_name = "ID", requires = "validator", conflicts_with = "runner")]
     chain_id: Option<ChainIdText>,
     /// With --key-file: the kinds of jobs it takes [default: as registered]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
-    #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
+    #[arg(conflicts_with = "runner", add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
     /// With --key-file: a file that configures executors beyond requests and commands, with the
     /// contents of `runners[].executors` in a topology
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
-    #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
     /// With --key-file: let `http` jobs reach this machine's loopback, like `http.allow_loopback`
     /// among the executors
     #[arg(long, conflicts_with = "runner")]
-    #[arg(env = "COWBOYCTL_ALLOW_LOOPBACK", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
     allow_loopback: bool,
     /// With --key-file: the lease server for its jobs with `--delivery lease` [default: the current
     /// devnet's; with --rpc-url none]
     #[arg(long, value_name = "URL", conflicts_with = "runner", requires = "lease_token_file")]
-    #[arg(env = "COWBOYCTL_LEASE_SERVER", hide_env_values = true)]
     lease_server: Option<String>,
     /// With --lease-server: a file with its operator's token
     #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
-    #[arg(env = "COWBOYCTL_LEASE_TOKEN_FILE", hide_env_values = true)]
     lease_token_file: Option<PathBuf>,
     /// With --lease-server: CA certificates, PEM, to verify it with instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "runner", requires = "lease_server")]
-    #[arg(env = "COWBOYCTL_LEASE_CA", hide_env_values = true)]
     lease_ca: Option<PathBuf>,
     /// With --key-file: maximum number of jobs at a time [default: as registered]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
-    #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     max_jobs: Option<u32>,
     /// With --key-file: run errands for the agent with this address; repeat it for each agent
     /// [default: none]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "runner", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_AGENT", hide_env_values = true)]
     agent: Vec<AddressText>,
     /// With --key-file: run it in the background, and return when it is running
-    #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     detach: bool,
     /// With --detach: maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
     /// This is the background process: its output is the runner's log
     #[arg(long, hide = true, conflicts_with = "runner")]
@@ -152,7 +141,6 @@ struct Prepared {
 }
 
 impl Start {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match (&self.key_file, &self.runner) {
             (Some(file), _) if self.detach && !self.daemon => to_end(self.detached(cx, file)),
@@ -164,7 +152,6 @@ impl Start {
         }
     }
 
-    /// Runs it in this process.
     fn here(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
         let Prepared { key, api, folder, executors } = to_end(self.prepare(cx, file))?;
         if self.daemon {
@@ -207,7 +194,6 @@ impl Start {
         }
     }
 
-    /// The validators that it trusts at first.
     fn trust(&self, api: &Api) -> Result<TrustRoot, CliError> {
         if let Some(chain_id) = self.chain_id {
             let (chain_id, keys) = (chain_id.0.0, trust::consensus_keys(&self.validator)?);
@@ -221,7 +207,6 @@ impl Start {
         }
     }
 
-    /// The lease server for jobs that are delivered by lease.
     fn pool(&self, api: &Api) -> Result<Option<lease::Client>, CliError> {
         if let Some(url) = &self.lease_server {
             let server = ServerChoice {
@@ -449,7 +434,7 @@ impl Started {
 impl Document for Started {
     fn text(&self) -> String {
         fields(&[
-            ("runner", crate::commands::chain::named(Some(self.name.as_str()), &self.address)),
+            ("runner", named(Some(self.name.as_str()), &self.address)),
             ("devnet", self.devnet.to_string()),
             ("process", self.pid.to_string()),
             ("control", self.control_url.clone()),

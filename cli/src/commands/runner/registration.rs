@@ -14,11 +14,11 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, ErrorCode, Runner as Entry},
     client::Client,
     orchestrator::genesis::{RUNNER_BALANCE, genesis},
     runner::key::{self, KeyFileError},
     topology::{FAUCET, MAX_CONCURRENT_JOBS, Name, load_executors},
+    types::{AddressText, ErrorCode, Runner as Entry},
 };
 use cowboy_engine::{
     chain::{
@@ -46,23 +46,21 @@ pub struct Register {
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<Name>,
     /// Register the holder of this key instead: 64 hex digits, created if the file does not exist
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// The stake to lock, from its account [default: as in the topology, with a key file 10000cby]
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     stake: Option<Wei>,
     /// The price per second of computing [default: as in the topology, with a key file 0.001cby]
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     price: Option<Wei>,
     /// With --key-file: the kinds of jobs it takes [default: those it can execute]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
-    #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
+    #[arg(conflicts_with = "runner", add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
     /// With --key-file: a file that configures executors beyond requests and commands, as for
     /// `runner start`: the contents of `runners[].executors` in a topology
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
-    #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
     /// With --key-file: declare that it runs in a trusted execution environment
     #[arg(long, conflicts_with = "runner")]
@@ -70,7 +68,6 @@ pub struct Register {
     /// With --key-file: maximum number of jobs at a time [default: 4]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
-    #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     max_jobs: Option<u32>,
     /// With --key-file: the account that pays what it lacks for stake and fees [default: faucet]
     #[arg(long, value_name = "ACCOUNT", conflicts_with = "runner")]
@@ -97,7 +94,7 @@ pub struct Holder {
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<Name>,
     /// The holder of this key, instead of a name
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
 
@@ -113,7 +110,6 @@ impl Holder {
 }
 
 impl Register {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let deadline = Deadline::after(self.inclusion.timeout);
         let (key, payload) = match (&self.key_file, &self.runner) {
@@ -225,7 +221,6 @@ impl Register {
 }
 
 impl Deregister {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let key = self.holder.key(cx)?;
         send(cx, key, Payload::DeregisterRunner, Deadline::after(self.inclusion.timeout)).await
@@ -239,7 +234,6 @@ pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
         .hint("configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND")
 }
 
-/// Parses a kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
     text.parse::<JobKind>().map_err(|error| error.to_string())
 }
@@ -261,7 +255,6 @@ pub fn refused(error: KeyFileError) -> CliError {
     }
 }
 
-/// A runner's registered capabilities.
 pub fn registered(entry: &Entry) -> Result<Capabilities, CliError> {
     let kinds: Result<BTreeSet<JobKind>, _> = entry.kinds.iter().map(|kind| kind.parse()).collect();
     let kinds = kinds.map_err(|error| CliError::failed(format!("the API's answer: {error}")))?;
@@ -289,7 +282,6 @@ fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner)
     })
 }
 
-/// Sends a runner's transaction.
 pub async fn send(
     cx: &Context,
     key: SecretKey,

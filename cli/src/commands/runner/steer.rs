@@ -3,16 +3,15 @@
 
 use super::yes;
 use crate::{
-    commands::chain::named,
     context::{self, Context},
     error::{CliError, Exit},
-    output::{Document, fields},
+    output::{Document, fields, named},
 };
 use cowboy_devnet::{
-    api::types::{CapabilitiesRequest, Runner, RunnerLoad},
     client::Client,
     orchestrator::home::DevnetHome,
     runner::folder::{RunnerFolder, RunnerRecord},
+    types::{CapabilitiesRequest, Runner, RunnerLoad},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -22,17 +21,13 @@ use tokio::time::{interval, timeout};
 const ASKING: Duration = Duration::from_secs(5);
 /// Time for it to end after that, and for a signal to take effect.
 const ENDING: Duration = Duration::from_secs(5);
-/// How often an ending process is checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A request to a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
     /// Say goodbye and end.
     Stop,
-    /// Take no new jobs.
     Pause,
-    /// Take jobs again.
     Resume,
     /// Take at most this many jobs at a time; `None`: report the load.
     Limit(Option<u32>),
@@ -40,7 +35,6 @@ pub enum Steer {
     Change(CapabilitiesRequest),
 }
 
-/// Sends the request to a runner, and shows its load afterwards.
 pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliError> {
     let devnet = devnet(cx)?;
     let own = RunnerFolder::running_at(&devnet)?.into_iter().find(|own| is(own, runner));
@@ -62,7 +56,7 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
             match steer {
                 Steer::Stop => {
                     end(&folder, &own, answer.is_ok()).await?;
-                    RunnerLoad::new(own.name.as_str(), own.address.0, None)
+                    RunnerLoad::stopped(own.name.as_str(), own.address.0)
                 }
                 _ => answer?,
             }
@@ -133,7 +127,6 @@ async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(
     Err(CliError::failed(format!("runner `{}` does not end: process {}", own.name, own.pid)))
 }
 
-/// Whether the process releases the runner's lock soon.
 async fn gone(folder: &RunnerFolder, pid: u32) -> Result<bool, CliError> {
     let mut looks = interval(LOOK);
     let wait = async {

@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::{Args, builder::BoolishValueParser};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{api::types::AddressText, topology::MAX_CONCURRENT_JOBS};
+use cowboy_devnet::{topology::MAX_CONCURRENT_JOBS, types::AddressText};
 use cowboy_engine::{
     chain::{Payload, transaction::UpdateRunner},
     primitives::Wei,
@@ -34,35 +34,31 @@ pub struct Update {
 struct RunnerChanges {
     /// Kinds of jobs that it takes
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
-    #[arg(env = "COWBOYCTL_KINDS", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
     /// Models of `llm` jobs that it takes
     #[arg(long, alias = "model", value_name = "MODEL,MODEL", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_MODELS", hide_env_values = true)]
     models: Option<Vec<String>>,
     /// Servers of `mcp` jobs that it takes
     #[arg(long, alias = "mcp-server", value_name = "SERVER,SERVER", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_MCP_SERVERS", hide_env_values = true)]
     mcp_servers: Option<Vec<String>>,
     /// Whether it declares that it runs in a trusted execution environment
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     #[arg(require_equals = true, value_parser = BoolishValueParser::new())]
     tee: Option<bool>,
     /// Maximum number of jobs at a time
-    #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
     max_jobs: Option<u32>,
     /// Price per second of computing
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     price: Option<Wei>,
     /// Total stake from then on, from its account: no less than now
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     stake: Option<Wei>,
 }
 
 impl Update {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let deadline = Deadline::after(self.inclusion.timeout);
         let key = self.holder.key(cx)?;
@@ -79,7 +75,6 @@ impl Update {
 }
 
 impl RunnerChanges {
-    /// The registration that replaces `now`.
     fn of(&self, now: Capabilities) -> Result<Capabilities, CliError> {
         let kinds: BTreeSet<JobKind> = match &self.kinds {
             Some(kinds) => kinds.iter().copied().collect(),

@@ -45,13 +45,12 @@ pub struct Run {
     scenario: String,
     /// The seed of all randomness
     #[arg(long, value_name = "NUMBER", default_value_t = 0, conflicts_with = "seeds")]
-    #[arg(env = "COWBOYCTL_SEED", hide_env_values = true)]
     seed: u64,
     /// Play it with each of these seeds, both ends included
-    #[arg(long, value_name = "A..B", env = "COWBOYCTL_SEEDS", hide_env_values = true)]
+    #[arg(long, value_name = "A..B")]
     seeds: Option<Seeds>,
     /// Number of seeds to play at the same time [default: the number of cores]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_PARALLEL", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     parallel: Option<NonZeroUsize>,
 }
 
@@ -63,15 +62,13 @@ pub struct Replay {
     scenario: String,
     /// The seed
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    #[arg(env = "COWBOYCTL_SEED", hide_env_values = true)]
     seed: u64,
     /// End at this height
-    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_UNTIL", hide_env_values = true)]
+    #[arg(long, value_name = "HEIGHT")]
     until: Option<u64>,
 }
 
 impl Sim {
-    /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Ls => cx.ui.list(&entries()?),

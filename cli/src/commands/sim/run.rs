@@ -6,8 +6,8 @@ use crate::{
     output::{Document, Format, Row, fields, millis, short},
 };
 use cowboy_devnet::{
-    api::types::{HashText, Text},
     sample::validator_name,
+    types::{HashText, Text},
 };
 use cowboy_engine::primitives::Hash;
 use cowboy_simulation::{
@@ -31,7 +31,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum number of seeds of one command.
 const MAX_SEEDS: u64 = 1_000_000;
 
 /// Seeds from one to another, both included.
@@ -42,7 +41,6 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// A single seed.
     pub const fn one(seed: u64) -> Self {
         Self { from: seed, to: seed }
     }
@@ -205,7 +203,6 @@ pub struct Violation {
 }
 
 thread_local! {
-    /// The place of this thread's last panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -217,7 +214,6 @@ pub fn keep_panics() {
     }));
 }
 
-/// Plays a seed.
 pub fn one(
     name: &str,
     script: &Script,
@@ -341,7 +337,6 @@ pub fn all(
     }
 }
 
-/// The error for a run that violates an invariant.
 pub fn violated_error(violation: &Violation, seed: u64, of: Option<(u64, u64)>) -> CliError {
     let Violation { invariant, height, what, replay } = violation;
     let broken = format!("{invariant} does not hold at {height}: {what}");

@@ -5,11 +5,10 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap_complete::CompletionCandidate;
-use cowboy_devnet::spelling::nearest;
+use cowboy_host::spelling::nearest;
 use cowboy_simulation::script::{self, MAX_BYTES, Script, ScriptError};
 use std::path::Path;
 
-/// Names of scenarios for shell completion.
 pub fn names() -> Vec<CompletionCandidate> {
     let candidate = |scenario: &script::LibraryScenario| {
         let about = scenario.script().ok().map(|script| script.about.into());
@@ -35,12 +34,11 @@ pub fn load(named: &str) -> Result<(String, Script), CliError> {
 }
 
 fn refused(named: &str, error: &ScriptError) -> CliError {
-    let space = if error.line.is_some() { "" } else { " " };
+    let space = if error.0.place.is_some() { "" } else { " " };
     CliError::new(Exit::Usage, format!("{named}:{space}{error}"))
         .hint("all fields are in docs/simulation.md; an example: cowboyctl sim show crashes")
 }
 
-/// The error for an unknown scenario.
 pub fn unknown(named: &str) -> CliError {
     let closest = nearest(named, script::all().iter().map(|scenario| scenario.name));
     let error =

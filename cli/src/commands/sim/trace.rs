@@ -49,7 +49,6 @@ impl Row for Step {
     }
 }
 
-/// Prints a run.
 pub fn show(
     cx: &Context,
     name: &str,

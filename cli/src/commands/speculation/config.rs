@@ -6,8 +6,8 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
-    api::types::{ConfigureRequest, SpeculationOption},
     client::Client,
+    types::{ConfigureRequest, SpeculationOption},
 };
 use std::collections::BTreeMap;
 
@@ -49,7 +49,6 @@ fn plain(option: &str) -> &str {
 }
 
 impl Config {
-    /// Runs the command.
     pub async fn run(self, ui: Ui, client: &Client) -> Result<(), CliError> {
         match (self.change, self.option) {
             (Some(OptionChange::Set { options }), _) => set(ui, client, options).await,

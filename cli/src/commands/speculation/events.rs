@@ -1,28 +1,29 @@
 //! `speculation events`: prints events of the components of speculation.
 
-use super::{super::chain::data::data, PipelineArg};
-use crate::{args, complete, context::Context, error::CliError, output::Row};
-use clap::builder::FalseyValueParser;
+use super::PipelineArg;
+use crate::{
+    args, complete,
+    context::Context,
+    error::CliError,
+    output::{Row, data},
+};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{SpeculationEvent, SpeculationEventQuery, speculation_event_kinds},
     client::Client,
+    types::{SpeculationEvent, SpeculationEventQuery, speculation_event_kinds},
 };
 
 /// Selects events, and whether to follow.
 #[derive(Debug, clap::Args)]
 pub struct Events {
     /// Continue with new events until interrupted
-    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long, short)]
     follow: bool,
     /// Only of this pipeline: its number, its name, or latest
-    #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+    #[arg(long, add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,
     /// Only events with this name, such as proof:ready, or of this component, such as proof
     #[arg(long, value_name = "NAME", value_parser = kind)]
-    #[arg(env = "COWBOYCTL_KIND", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::speculation_event_kinds))]
     kind: Option<String>,
     /// The first event's number [default: the oldest stored; with --follow the next one]

@@ -13,11 +13,11 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AmountText, ErrorCode, Pipeline, PipelineStatus, SpeculativeTask, TaskStatus},
     client::{Client, ClientError},
-    duration::Plain,
     orchestrator::home::{DevnetHome, DevnetState},
+    types::{AmountText, ErrorCode, Pipeline, PipelineStatus, SpeculativeTask, TaskStatus},
 };
+use cowboy_host::duration::Plain;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
@@ -37,12 +37,10 @@ pub struct Follow {
     pipeline: PipelineArg,
     /// Maximum time to follow [default: to the end]
     #[arg(long, value_parser = args::duration, value_name = "DURATION")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Option<Duration>,
 }
 
 impl Follow {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
@@ -97,7 +95,6 @@ async fn follow(
     }
 }
 
-/// Whether the error means that the devnet does not answer for now.
 fn is_away(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
         || error.code() == Some(ErrorCode::Unavailable)
@@ -157,11 +154,9 @@ impl Row for TaskChange {
     }
 }
 
-/// The last printed state of a task.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct SeenTask {
     attempt: u32,
-    /// Number of printed steps of this attempt.
     steps: usize,
     status: Option<TaskStatus>,
     reason: Option<String>,
@@ -253,10 +248,8 @@ mod tests {
         assert!(changes(&mut seen, &again).is_empty());
         let task = &mut again.graph[1];
         (task.status, task.attempt, task.reason) = (TaskStatus::Running, 2, None);
-        task.times = cowboy_devnet::api::types::TaskTimes {
-            scheduled_ms: Some(9_600),
-            ..Default::default()
-        };
+        task.times =
+            cowboy_devnet::types::TaskTimes { scheduled_ms: Some(9_600), ..Default::default() };
         let told = changes(&mut seen, &again);
         assert_eq!(told.len(), 1, "{told:?}");
         let text = "9.6 s  step-1  running  depth 0, bond 0.0015 CBY, attempt 2";

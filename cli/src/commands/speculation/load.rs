@@ -15,21 +15,21 @@ use crate::{
         table_leaving,
     },
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{
-        AmountText, ConfigureRequest, PipelineQuery, PipelineRequest, PipelineStatus,
-        SpeculationOption, SpeculationStatus,
-    },
     client::Client,
-    duration::Plain,
     speculation::{
         pipeline::{Dependency, TaskEntry},
         workload::Workload,
     },
+    types::{
+        AmountText, ConfigureRequest, PipelineQuery, PipelineRequest, PipelineStatus,
+        SpeculationOption, SpeculationStatus,
+    },
 };
 use cowboy_engine::primitives::Wei;
+use cowboy_host::duration::Plain;
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,43 +44,37 @@ use tokio::{
 const MAX_DEPTH: u64 = 64;
 const MAX_TASKS: u64 = 100_000;
 const MAX_PARALLEL: u64 = 128;
-/// Maximum duration of a run.
 const MAX_DURATION: Duration = Duration::from_secs(3_600);
 /// How long to wait for running chains when the time is over.
 const GRACE: Duration = Duration::from_secs(300);
-/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// `speculation load`.
 #[derive(Debug, Args)]
 pub struct Load {
     /// Tasks in a chain, each of which reads the output of the previous one
-    #[arg(long, default_value_t = 5, env = "COWBOYCTL_DEPTH", hide_env_values = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=MAX_DEPTH))]
     depth: u64,
     /// Total number of tasks
-    #[arg(long, default_value_t = 1_000, env = "COWBOYCTL_TASKS", hide_env_values = true)]
+    #[arg(long, default_value_t = 1_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TASKS))]
     tasks: u64,
     /// Chains to run at the same time
-    #[arg(long, default_value_t = 8, env = "COWBOYCTL_PARALLEL", hide_env_values = true)]
+    #[arg(long, default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL))]
     parallel: u64,
     /// How long to submit chains, an hour at most
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
-    #[arg(env = "COWBOYCTL_DURATION", hide_env_values = true)]
     duration: Duration,
     /// With speculation on or off [default: unchanged]
-    #[arg(long, value_enum, env = "COWBOYCTL_SPECULATION", hide_env_values = true)]
+    #[arg(long, value_enum)]
     speculation: Option<Switch>,
     /// With speculation on, then off: the ratio of tasks per second
-    #[arg(long, conflicts_with = "speculation", env = "COWBOYCTL_COMPARE")]
-    #[arg(hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with = "speculation")]
     compare: bool,
     /// With the options of this workload: low-latency-pipelines, production-default,
     /// safety-critical or testing
-    #[arg(long, value_parser = workload, env = "COWBOYCTL_WORKLOAD", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::workloads))]
+    #[arg(long, value_parser = workload, add = ArgValueCandidates::new(complete::workloads))]
     workload: Option<Workload>,
 }
 
@@ -174,12 +168,10 @@ impl Latency {
     }
 }
 
-/// Rounds to two decimals.
 fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// Counters of a run in progress.
 #[derive(Default)]
 struct Counts {
     submitted: u64,
@@ -196,13 +188,11 @@ struct Counts {
 }
 
 impl Counts {
-    /// Records the agent's current status.
     fn look(&mut self, status: &SpeculationStatus) {
         self.queued_peak = self.queued_peak.max(status.proofs_queued);
         self.locked_peak = self.locked_peak.max(*status.stake_locked);
     }
 
-    /// Records the final state of a pipeline.
     async fn take(&mut self, client: &Client, number: u64) -> Result<(), CliError> {
         let pipeline = client.pipeline(number).await?;
         let summary = &pipeline.summary;
@@ -220,7 +210,6 @@ impl Counts {
     }
 }
 
-/// The increase of counters since `before`.
 fn since(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let more = |(name, count): (String, u64)| {
         let count = count.saturating_sub(before.get(&name).copied().unwrap_or(0));
@@ -230,7 +219,7 @@ fn since(now: BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> BTreeMap
 }
 
 impl Load {
-    /// Runs the command. An interruption ends it with a partial report.
+    /// An interruption ends it with a partial report.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if self.duration > MAX_DURATION {
             let what = format!("--duration {}: expected 0ms to 1h", Plain(self.duration));
@@ -250,7 +239,6 @@ impl Load {
         }
     }
 
-    /// The options that a run needs.
     fn settings(&self, speculates: Option<bool>) -> BTreeMap<String, String> {
         let workload = self.workload.map(Workload::settings).unwrap_or_default();
         let settings =
@@ -358,7 +346,6 @@ impl Load {
         })
     }
 
-    /// Restores options that a run has set.
     async fn restore(&self, client: &Client, before: &[SpeculationOption]) -> Result<(), CliError> {
         let changed: BTreeMap<_, _> = self
             .wanted()
@@ -374,7 +361,6 @@ impl Load {
     }
 }
 
-/// A pipeline of tasks in a row.
 fn chain(tasks: u64) -> PipelineRequest {
     let name = |at: u64| format!("t{at}");
     let task = |at: u64| TaskEntry {
@@ -390,7 +376,6 @@ fn chain(tasks: u64) -> PipelineRequest {
     PipelineRequest { name: "load".to_owned(), tasks: (0..tasks).map(task).collect() }
 }
 
-/// The pipelines among these that have ended.
 async fn ended(client: &Client, flying: &BTreeSet<u64>) -> Result<Vec<u64>, CliError> {
     let query =
         PipelineQuery { status: Some(PipelineStatus::Running), name: None, limit: Some(10_000) };
@@ -399,7 +384,6 @@ async fn ended(client: &Client, flying: &BTreeSet<u64>) -> Result<Vec<u64>, CliE
     Ok(flying.difference(&running).copied().collect())
 }
 
-/// The options that affect the figures.
 fn telling(all: &[SpeculationOption]) -> BTreeMap<String, String> {
     const TELLING: [&str; 9] = [
         "mode",
@@ -430,7 +414,6 @@ impl Stop {
         Ok(Self { signal, interrupted: false })
     }
 
-    /// Waits until the next check, or for the signal.
     async fn pause(&mut self) {
         tokio::select! {
             () = sleep(PAUSE) => {}

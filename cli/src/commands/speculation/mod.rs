@@ -19,9 +19,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus, RetryRequest},
     client::Client,
     speculation::workload::Workload,
+    types::{OfPipelineQuery, PipelineQuery, PipelineStatus, RetryRequest},
 };
 use graph::{Form, Graph, dot, mermaid, tree};
 use std::str::FromStr;
@@ -41,11 +41,11 @@ pub enum Speculation {
     /// Pipelines, newest first
     Ls {
         /// Only pipelines with this status: running, completed, failed or cancelled
-        #[arg(long, value_parser = status, env = "COWBOYCTL_STATUS", hide_env_values = true)]
+        #[arg(long, value_parser = status)]
         #[arg(add = ArgValueCandidates::new(complete::pipeline_statuses))]
         status: Option<PipelineStatus>,
         /// Maximum number of pipelines
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// A pipeline's graph: its tasks, their dependencies, and the status of each
@@ -58,7 +58,6 @@ pub enum Speculation {
         pipeline: PipelineArg,
         /// The format: tree, dot, mermaid or json
         #[arg(long, value_enum, default_value = "tree", hide_possible_values = true)]
-        #[arg(env = "COWBOYCTL_FORMAT", hide_env_values = true)]
         format: Form,
     },
     /// Show a pipeline and its tasks, or one of its tasks: times, transactions, output
@@ -134,22 +133,18 @@ pub enum Speculation {
 #[derive(Debug, clap::Args)]
 pub struct Of {
     /// Only of this pipeline: its number, its name, or latest
-    #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+    #[arg(long, add = ArgValueCandidates::new(complete::pipelines))]
     pipeline: Option<PipelineArg>,
     /// Maximum number to show
-    #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+    #[arg(long, default_value_t = 100)]
     limit: usize,
 }
 
-/// A pipeline argument, as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineArg {
-    /// The one with this number.
     Number(u64),
     /// The newest with this name.
     Named(String),
-    /// The newest.
     Latest,
 }
 
@@ -170,7 +165,6 @@ impl FromStr for PipelineArg {
 }
 
 impl PipelineArg {
-    /// The number of the pipeline.
     async fn resolve(self, client: &Client) -> Result<u64, CliError> {
         match self {
             Self::Number(number) => Ok(number),
@@ -186,7 +180,6 @@ impl PipelineArg {
     }
 }
 
-/// The number of the newest pipeline, or of the newest with this name.
 async fn newest(client: &Client, name: Option<String>) -> Result<Option<u64>, CliError> {
     let query = PipelineQuery { status: None, name, limit: Some(1) };
     Ok(client.pipelines(&query).await?.first().map(|pipeline| pipeline.pipeline))
@@ -211,7 +204,6 @@ fn status(text: &str) -> Result<PipelineStatus, String> {
 }
 
 impl Speculation {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let other = match self {
             // Errors in the file are reported even without a devnet.

@@ -1,6 +1,8 @@
 //! `speculation plan`: predicts a pipeline's acceptance, waits and duration, without running it
 //! (AgenC §4.5, `ScheduleResult`).
 
+mod basis;
+
 use super::{submit::read, timeline::bars, workload};
 use crate::{
     args, complete,
@@ -8,24 +10,23 @@ use crate::{
     error::{CliError, Exit},
     output::{COLUMNS, Document, amount, fields, forest::Forest, millis, or_dash, table_leaving},
 };
+use basis::{Basis, whole_ms};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     agent::model::{Cost, Devnet, Forecast, TaskForecast, forecast},
-    api::types::{
-        AmountText, Pipeline, PipelineQuery, PipelineStatus, PipelineSummary, ProofCounts,
-        SpeculativeTask, TaskParent, TaskStatus, TaskTimes,
-    },
-    client::Client,
     speculation::{
         pipeline::{Checked, CheckedTask, TaskFault},
         workload::Workload,
     },
-    topology::{Options, Overrides, Plan as Resolved, Topology},
+    types::{
+        AmountText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts, SpeculativeTask,
+        TaskParent, TaskStatus, TaskTimes,
+    },
 };
 use cowboy_engine::{
-    primitives::{Address, Hash, Wei},
-    speculation::{Bonds, Reason, RollbackReason},
+    primitives::Hash,
+    speculation::{Reason, RollbackReason},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -43,112 +44,25 @@ pub struct Plan {
     file: PathBuf,
     /// The topology whose options and parameters to use [default: the running devnet's, else
     /// defaults]
-    #[arg(long, short = 'f', value_name = "FILE", env = "COWBOYCTL_TOPOLOGY")]
-    #[arg(hide_env_values = true)]
+    #[arg(long, short = 'f', value_name = "FILE")]
     topology: Option<PathBuf>,
     /// Options of this workload, applied on top: low-latency-pipelines, production-default,
     /// safety-critical or testing
-    #[arg(long, value_parser = workload, env = "COWBOYCTL_WORKLOAD", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::workloads))]
+    #[arg(long, value_parser = workload, add = ArgValueCandidates::new(complete::workloads))]
     workload: Option<Workload>,
     /// Time for a task's work
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20ms")]
-    #[arg(env = "COWBOYCTL_WORK_TIME", hide_env_values = true)]
     work_time: Duration,
     /// Time for a proof [default: proof.latency; with groth16 at least 40ms]
     #[arg(long, value_parser = args::duration, value_name = "DURATION")]
-    #[arg(env = "COWBOYCTL_PROOF_TIME", hide_env_values = true)]
     proof_time: Option<Duration>,
 }
 
-/// The basis of a plan.
-struct Basis {
-    what: String,
-    options: Options,
-    bonds: Bonds,
-    stake: Wei,
-    block_ms: u64,
-    agent: Address,
-    number: u64,
-    /// Time until the circuit breaker lets a task through, in ms.
-    breaker_ms: Option<u64>,
-    /// Number of tasks of other pipelines.
-    others: u64,
-}
-
-impl Basis {
-    /// The basis of a topology, before anything has run.
-    fn of(what: String, plan: &Resolved) -> Self {
-        Self {
-            what,
-            options: plan.speculation.clone(),
-            bonds: plan.bonds,
-            stake: Wei::new(plan.speculation.deposit.into()),
-            block_ms: whole_ms(plan.block_time),
-            agent: Address([0; 20]),
-            number: 1,
-            breaker_ms: None,
-            others: 0,
-        }
-    }
-
-    /// The basis of a running devnet, in its current state.
-    async fn running(name: &str, client: &Client) -> Result<Self, CliError> {
-        let (status, options) = (client.speculation().await?, client.speculation_options().await?);
-        let all = options.iter().map(|one| (one.option.as_str(), one.value.as_str()));
-        let refused = |wrong: Vec<_>| {
-            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            CliError::failed(format!(
-                "the devnet's options are of another version: {}",
-                wrong.join("; ")
-            ))
-        };
-        let options = Options::default().with(all).map_err(refused)?;
-        let parameters = client.governance().await?;
-        let governed = |key: &str, default: u64| {
-            let found = parameters.iter().find(|one| one.key == format!("system:tasks:{key}"));
-            found.and_then(|one| one.value.number()).unwrap_or(default)
-        };
-        let defaults = Bonds::DEFAULT;
-        let bonds = Bonds {
-            base: governed("bond_base", defaults.base),
-            per_depth: governed("bond_per_depth", defaults.per_depth),
-            ..defaults
-        };
-        let query = PipelineQuery { limit: Some(1), ..PipelineQuery::default() };
-        let last = client.pipelines(&query).await?.first().map_or(0, |one| one.pipeline);
-        let opened = status.breaker_opened.as_ref();
-        let left = |at: Timestamp| at.as_millisecond() - Timestamp::now().as_millisecond();
-        let breaker_ms = opened.map(|opened| {
-            // 0 while it waits for the outcome of the task that it let through: nothing else is
-            // known.
-            let at = opened.lets_one_through_at.map_or(0, |at| left(at.0));
-            u64::try_from(at).unwrap_or(0)
-        });
-        Ok(Self {
-            what: format!("devnet {name}, as it is now"),
-            bonds,
-            stake: status.stake_available.saturating_sub(*status.stake_locked),
-            block_ms: client.parameters().await?.block_time_ms,
-            agent: status.agent.0,
-            number: last + 1,
-            breaker_ms,
-            others: status.tasks_live + status.tasks_waiting,
-            options,
-        })
-    }
-}
-
-fn whole_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Plan {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let request = read(&self.file)?;
         let checked = request.check().map_err(|error| CliError::failed(error.to_string()))?;
-        let mut basis = self.basis(cx).await?;
+        let mut basis = Basis::find(cx, self.topology.as_deref()).await?;
         if let Some(workload) = self.workload {
             let settings = workload.settings().iter().copied();
             basis.options = basis.options.with(settings).map_err(|wrong| {
@@ -166,24 +80,6 @@ impl Plan {
         let proof_ms = self.proof_time.map_or(own, whole_ms);
         let planned = Planned::of(checked, &basis, whole_ms(self.work_time), proof_ms);
         cx.ui.drawing(&planned, |columns| planned.drawn(columns))
-    }
-
-    /// The given topology, else the running devnet, else the defaults.
-    async fn basis(&self, cx: &Context) -> Result<Basis, CliError> {
-        if let Some(file) = &self.topology {
-            let (topology, text) = Topology::load(file)?;
-            let shown = file.display().to_string();
-            let plan = topology.resolve(&Overrides::default(), &text, &shown)?;
-            return Ok(Basis::of(format!("topology {shown}"), &plan));
-        }
-        match cx.running(None) {
-            Ok(devnet) => Basis::running(devnet.name().as_str(), &cx.client_of(&devnet)?).await,
-            Err(error) if error.exit == Exit::NotRunning && cx.chosen()?.is_none() => {
-                let plan = Topology::default().resolve(&Overrides::default(), "", "defaults")?;
-                Ok(Basis::of("the defaults: no devnet runs".to_owned(), &plan))
-            }
-            Err(error) => Err(error),
-        }
     }
 }
 
@@ -374,7 +270,6 @@ impl Planned {
         }
     }
 
-    /// The whole plan, drawn `columns` wide.
     fn drawn(&self, columns: usize) -> String {
         if self.graph.iter().all(|task| !task.accepted) {
             return self.head();
@@ -464,7 +359,6 @@ impl PlannedTask {
         ]
     }
 
-    /// A fault that the plan does not include.
     fn left_out(&self) -> Option<String> {
         let fault = self.fault.as_deref()?;
         let timed = fault.starts_with("slow_ms") || fault.starts_with("late_event_ms");
@@ -500,7 +394,6 @@ fn parents(pipeline: &Checked, at: usize) -> Vec<TaskParent> {
     pipeline.tasks[at].parents.iter().map(parent).collect()
 }
 
-/// The reason why a task would not be confirmed.
 fn reason(task: &TaskForecast) -> Option<String> {
     match (task.failed, task.waits.last()) {
         (Some(_), Some(last)) if last.reason == Reason::ClaimTooSoon => {

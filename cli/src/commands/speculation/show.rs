@@ -5,7 +5,7 @@ use crate::output::{
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
     short, table, table_leaving,
 };
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     BreakerOpened, ChainAway, HashText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts,
     Rollback, SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask,
     TaskDetail, TasksRetried,
@@ -15,7 +15,6 @@ use serde::Serialize;
 /// Maximum number of names in a table's cell; JSON output has all.
 const NAMED: usize = 3;
 
-/// The first few of the names.
 fn few(names: &[String]) -> String {
     match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
         Some(more) => format!("{} and {more} more", names[..NAMED].join(", ")),
@@ -24,7 +23,6 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// A pipeline on one line.
 pub fn headline(summary: &PipelineSummary) -> String {
     let PipelineSummary { pipeline, name, .. } = summary;
     format!("{name} (pipeline {pipeline}): {}", standing(summary))
@@ -37,7 +35,6 @@ pub fn gain(summary: &PipelineSummary) -> Option<String> {
     Some(format!("{}.{}", tenths / 10, tenths % 10))
 }
 
-/// The number of proofs at each step.
 fn proofs(counts: &ProofCounts) -> String {
     let ProofCounts { queued, proving, waiting, ready, in_flight } = counts;
     format!(
@@ -185,7 +182,7 @@ impl Document for TaskDetail {
             text += &format!("\n\n{}", table(&["step", ">at", ">took"], steps));
         }
         if !self.transactions.is_empty() {
-            let row = |sent: &cowboy_devnet::api::types::TaskTransaction| {
+            let row = |sent: &cowboy_devnet::types::TaskTransaction| {
                 vec![sent.kind.clone(), sent.transaction.to_string()]
             };
             let rows = self.transactions.iter().map(row);
@@ -319,14 +316,12 @@ impl Document for TasksRetried {
     }
 }
 
-/// Describes a chain that cannot be reached.
 fn away_since(away: &ChainAway) -> String {
     let ChainAway { since, tries, paused } = away;
     let paused = if *paused { "; paused until it is back" } else { "" };
     format!("away since {since}, tried {tries} times{paused}")
 }
 
-/// The cause that opened the circuit breaker, and the time when it lets a task through.
 fn breaker_lines(opened: &BreakerOpened) -> Vec<(&'static str, String)> {
     let name = |pipeline: Option<u64>, task: Option<&str>, id: &HashText| match (pipeline, task) {
         (Some(pipeline), Some(task)) => format!("{task} of pipeline {pipeline}"),

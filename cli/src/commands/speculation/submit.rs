@@ -12,10 +12,10 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::{
-    api::types::{
+    client::Client,
+    types::{
         Pipeline, PipelineAccepted, PipelineRequest, PipelineStatus, PipelineSummary, TaskStatus,
     },
-    client::Client,
 };
 use serde::Serialize;
 use std::{
@@ -35,19 +35,17 @@ pub struct Submit {
     /// A pipeline in YAML or JSON; - for standard input
     file: PathBuf,
     /// A name for it, instead of the file's
-    #[arg(long, value_name = "NAME", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Wait until every task is final
     #[arg(long)]
     wait: bool,
     /// Maximum time to wait
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
 impl Submit {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let mut request = read(&self.file)?;
         if let Some(name) = self.name {
@@ -73,7 +71,6 @@ impl Submit {
     }
 }
 
-/// The pipeline that a file describes, checked.
 pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
     let text = args::text(file, bytes)?;
@@ -87,7 +84,6 @@ pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     Ok(pipeline)
 }
 
-/// Waits until every task of a pipeline is final.
 async fn wait_until_final(
     ui: Ui,
     client: &Client,
@@ -111,7 +107,6 @@ async fn wait_until_final(
         .await
 }
 
-/// The state of a pipeline on one line.
 fn state(pipeline: &Pipeline) -> String {
     let mut parts = vec![counted(&pipeline.summary)];
     for status in TaskStatus::ALL {

@@ -8,7 +8,7 @@ use crate::output::{
     AWAITED, BUSY, COLUMNS, DONE, Document, FAINT, HEADING, cut_lines, millis, room,
 };
 use anstyle::Style;
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Pipeline, PipelineStatus, SpeculativeTask, TaskStatus, TaskTimes, TimeText,
 };
 use serde::Serialize;
@@ -179,7 +179,6 @@ pub struct Timed<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// The timeline of a pipeline.
     pub fn of(pipeline: &'a Pipeline) -> Self {
         let timed = |task: &'a SpeculativeTask| Timed {
             id: &task.task,

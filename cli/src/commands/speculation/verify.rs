@@ -9,7 +9,6 @@ use crate::{
 };
 use cowboy_devnet::verification::{TaskCheck, task};
 
-/// Runs the command.
 pub(super) async fn run(cx: &Context, pipeline: PipelineArg, name: &str) -> Result<(), CliError> {
     let (root, client) = trust::root(cx)?;
     let number = pipeline.resolve(&client).await?;

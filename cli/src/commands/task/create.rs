@@ -11,9 +11,9 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::HashText,
     client::{BlockAt, Client},
     speculation::pipeline,
+    types::HashText,
 };
 use cowboy_engine::{
     chain::{Payload, tasks::CreateTask},
@@ -26,38 +26,33 @@ use cowboy_engine::{
 #[derive(Debug, Args)]
 pub struct Create {
     /// Its id: 0x and 64 hex digits [default: derived from the account and its next nonce]
-    #[arg(long, value_name = "ID", env = "COWBOYCTL_ID", hide_env_values = true)]
+    #[arg(long, value_name = "ID")]
     id: Option<HashText>,
     /// The reward for the agent that completes it
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_REWARD", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     reward: Wei,
     /// The last block that may complete it: 120, or +100 from now
     #[arg(long, value_name = "HEIGHT", default_value = "+1000")]
-    #[arg(env = "COWBOYCTL_DEADLINE", hide_env_values = true)]
     deadline: HeightArg,
     /// Tasks that must be completed before it, whose outputs it reads
     #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_DEPENDS_ON", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     depends_on: Vec<String>,
     /// Tasks that must be completed before it, whose outputs it does not read
     #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_AFTER", hide_env_values = true)]
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     after: Vec<String>,
     /// The only accepted output: text, 0x-hex or @FILE [default: any]
-    #[arg(long, value_name = "OUTPUT", env = "COWBOYCTL_EXPECT", hide_env_values = true)]
+    #[arg(long, value_name = "OUTPUT")]
     expect: Option<String>,
     /// Requirements for agents to read: labels such as gpu or model:small
     #[arg(long, value_name = "LABEL,LABEL", value_delimiter = ',')]
-    #[arg(env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
     requires: Vec<String>,
     #[command(flatten)]
     sender: Sender,
 }
 
 impl Create {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let until = self.sender.deadline();
         let devnet = cx.running(None)?;
@@ -96,7 +91,6 @@ impl Create {
     }
 }
 
-/// Resolves tasks, named as for `task show`, to their ids.
 async fn ids(client: &Client, named: &[String]) -> Result<Vec<Hash>, CliError> {
     let mut ids = Vec::with_capacity(named.len());
     for task in named {

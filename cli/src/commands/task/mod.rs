@@ -17,9 +17,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ChainTask, ChainTaskQuery, ChainTaskStatus},
     client::Client,
     home::DevnetHome,
+    types::{ChainTask, ChainTaskQuery, ChainTaskStatus},
 };
 use cowboy_engine::{chain::Payload, primitives::Hash};
 use create::Create;
@@ -52,35 +52,32 @@ pub enum Task {
     /// Tasks, newest first
     Ls {
         /// Only tasks with this status: open, claimed, completed or expired
-        #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true, value_parser = status)]
-        #[arg(add = ArgValueCandidates::new(complete::task_statuses))]
+        #[arg(long, value_parser = status, add = ArgValueCandidates::new(complete::task_statuses))]
         status: Option<ChainTaskStatus>,
         /// Only tasks of this account: a name or an address
-        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_CREATOR", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         creator: Option<String>,
         /// Only tasks that this account has claimed or completed: a name or an address
-        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_AGENT", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         agent: Option<String>,
         /// Only tasks of this depth: uncompleted tasks on the longest path above, at creation
-        #[arg(long, value_name = "N", env = "COWBOYCTL_DEPTH", hide_env_values = true)]
+        #[arg(long, value_name = "N")]
         depth: Option<u32>,
         /// Only tasks with an open commitment, or with false those without
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-        #[arg(require_equals = true, env = "COWBOYCTL_COMMITTED", hide_env_values = true)]
+        #[arg(require_equals = true)]
         committed: Option<bool>,
         /// Only tasks whose agent has committed to this, even if it is already proved: 0x-hex
-        #[arg(long, value_name = "HASH", env = "COWBOYCTL_COMMITMENT", hide_env_values = true)]
+        #[arg(long, value_name = "HASH")]
         commitment: Option<String>,
         /// Only tasks that require this label
-        #[arg(long, value_name = "LABEL", env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
+        #[arg(long, value_name = "LABEL")]
         requires: Option<String>,
         /// Only tasks whose deadline is this height at the latest
-        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_DEADLINE_BY", hide_env_values = true)]
+        #[arg(long, value_name = "HEIGHT")]
         deadline_by: Option<u64>,
         /// Maximum number of tasks
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// Show a task: what it requires, who has claimed it, what was committed to
@@ -92,7 +89,6 @@ pub enum Task {
 }
 
 impl Task {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Create(create) => create.run(cx).await,
@@ -134,7 +130,6 @@ fn status(text: &str) -> Result<ChainTaskStatus, String> {
     args::one_of("status", text, ChainTaskStatus::ALL)
 }
 
-/// Sends a transaction about a task and shows the task afterwards.
 async fn send(
     cx: &Context,
     (client, signer): (&Client, &Signer),
@@ -156,7 +151,6 @@ struct Sender {
     inclusion: Inclusion,
 }
 
-/// The context of a command about a task.
 struct Begun {
     deadline: Deadline,
     devnet: DevnetHome,
@@ -170,7 +164,6 @@ impl Sender {
         Deadline::after(self.inclusion.timeout)
     }
 
-    /// Resolves the running devnet, the signer, and the task.
     async fn begin(&self, cx: &Context, task: &str) -> Result<Begun, CliError> {
         let deadline = self.deadline();
         let devnet = cx.running(None)?;

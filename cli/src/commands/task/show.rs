@@ -1,10 +1,7 @@
 //! Text output for tasks.
 
-use crate::{
-    commands::chain::named,
-    output::{Document, Row, amount, fields, or_dash},
-};
-use cowboy_devnet::api::types::ChainTask;
+use crate::output::{Document, Row, amount, fields, named, or_dash};
+use cowboy_devnet::types::ChainTask;
 
 impl Row for ChainTask {
     const HEADER: &'static [&'static str] = &[

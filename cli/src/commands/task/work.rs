@@ -14,11 +14,11 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ChainTask, HashText},
     client::{BlockAt, Client},
     home::DevnetHome,
     orchestrator::genesis::{genesis, proof_seed},
     speculation::pipeline,
+    types::{ChainTask, HashText},
 };
 use cowboy_engine::{
     chain::{
@@ -43,14 +43,12 @@ pub struct Claim {
     /// The last block in which the claim is valid: 120, or +100 from now; at most the task's
     /// deadline
     #[arg(long, value_name = "HEIGHT", default_value = "+100")]
-    #[arg(env = "COWBOYCTL_UNTIL", hide_env_values = true)]
     until: HeightArg,
     #[command(flatten)]
     sender: Sender,
 }
 
 impl Claim {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Begun { deadline, client, signer, task, .. } =
             self.sender.begin(cx, &self.task).await?;
@@ -71,18 +69,17 @@ pub struct Commit {
     /// Its output: text, 0x-hex, @FILE or @-
     result: String,
     /// The bond, locked until the commitment is resolved [default: the chain's minimum]
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_BOND", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     bond: Option<Wei>,
     /// The last block that may complete the task with it: 120, or +100 from now [default: the
     /// claim's]
-    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_UNTIL", hide_env_values = true)]
+    #[arg(long, value_name = "HEIGHT")]
     until: Option<HeightArg>,
     #[command(flatten)]
     sender: Sender,
 }
 
 impl Commit {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Begun { deadline, client, signer, task, .. } =
             self.sender.begin(cx, &self.task).await?;
@@ -119,7 +116,6 @@ pub struct Complete {
 }
 
 impl Complete {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Begun { deadline, devnet, client, signer, task } =
             self.sender.begin(cx, &self.task).await?;
@@ -165,15 +161,13 @@ pub struct Resolve {
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// Why the work failed [default: it did not, the task is completed]
-    #[arg(value_parser = reason)]
-    #[arg(add = ArgValueCandidates::new(complete::rollback_reasons))]
+    #[arg(value_parser = reason, add = ArgValueCandidates::new(complete::rollback_reasons))]
     reason: Option<RollbackReason>,
     #[command(flatten)]
     sender: Sender,
 }
 
 impl Resolve {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let Begun { deadline, client, signer, task, .. } =
             self.sender.begin(cx, &self.task).await?;

@@ -1,8 +1,8 @@
 //! The allowance that a transaction needs for timers that it schedules and its sender pays for.
 
 use cowboy_devnet::{
-    api::types::{AddressText, AmountText, Event, HashText, LaneQuery, Setting},
     client::{Client, ClientError},
+    types::{AddressText, AmountText, Event, HashText, LaneQuery, Setting},
 };
 use cowboy_engine::{
     primitives::{Address, CBY, Height, InCby, Wei},
@@ -13,9 +13,7 @@ use serde::Deserialize;
 /// A timer, from the event `TimerScheduled`.
 #[derive(Debug, Deserialize)]
 pub struct Told {
-    /// Its id.
     pub timer_id: HashText,
-    /// Its owner.
     pub actor: AddressText,
     /// The height when it is due.
     pub height: u64,
@@ -30,7 +28,6 @@ pub struct Told {
     pub max_cost: AmountText,
 }
 
-/// The timers in events, in order.
 pub fn told(events: &[Event]) -> Vec<Told> {
     let scheduled = events.iter().filter(|event| event.kind == "TimerScheduled");
     scheduled.filter_map(|event| Told::deserialize(&event.data).ok()).collect()
@@ -50,7 +47,6 @@ fn enough(cost: Wei) -> Wei {
     Wei::new(more.div_ceil(step).saturating_mul(step))
 }
 
-/// A hint to allow timers with this current cost.
 pub fn hint(cost: Wei) -> String {
     let amount = InCby(enough(cost)).to_string();
     format!("add --timer-allowance {}cby", amount.trim_end_matches(" CBY"))

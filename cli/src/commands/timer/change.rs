@@ -13,13 +13,13 @@ use crate::{
     error::CliError,
     output::{Document, fields},
 };
-use clap::{Args, builder::FalseyValueParser};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, HashText, Timer},
     client::Client,
     orchestrator::home::DevnetHome,
     topology::GOVERNANCE,
+    types::{AddressText, HashText, Timer},
 };
 use cowboy_engine::{
     chain::transaction::{CancelTimer, ExtendTimer, Payload},
@@ -35,12 +35,10 @@ struct Target {
     timer: String,
     /// The account that requests the change and pays for it [default: the actor's deployer; to
     /// cancel, the timer's payer if only that account's key is here]
-    #[arg(long, value_name = "ACCOUNT")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
     /// Act as the governing account, for any timer [default account: governance]
-    #[arg(long, env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
-    #[arg(value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     system: bool,
     #[command(flatten)]
     inclusion: Inclusion,
@@ -121,7 +119,6 @@ impl Target {
 }
 
 impl Cancel {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (devnet, client, timer) = self.target.find(cx).await?;
         let cancel = CancelTimer { timer_id: *timer.timer_id };
@@ -134,7 +131,6 @@ impl Cancel {
 }
 
 impl Extend {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (devnet, client, timer) = self.target.find(cx).await?;
         let until = height_of(&client, self.until).await?;

@@ -5,7 +5,7 @@ use crate::{
     error::CliError,
     output::{Row, Ui, grouped, wei},
 };
-use cowboy_devnet::api::types::LaneBlock;
+use cowboy_devnet::types::LaneBlock;
 
 /// Maximum number of a chart's bars: with its scale it fits 80 columns.
 const COLUMNS: usize = 60;
@@ -80,7 +80,7 @@ impl Row for LaneBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::api::types::Text;
+    use cowboy_devnet::types::Text;
     use cowboy_engine::primitives::Wei;
 
     fn block(height: u64, basefee: u128, per_mille: u64) -> LaneBlock {

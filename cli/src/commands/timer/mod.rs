@@ -23,9 +23,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, LaneQuery, StoreQuery, TimerQuery, TimerStatus},
     client::Client,
     orchestrator::home::DevnetHome,
+    types::{AddressText, LaneQuery, StoreQuery, TimerQuery, TimerStatus},
 };
 
 #[derive(Debug, Subcommand)]
@@ -39,24 +39,21 @@ pub enum Timer {
     /// Waiting timers, by height
     Ls {
         /// Only timers of this actor: a name, its address or enough of its beginning, or latest
-        #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
-        #[arg(add = ArgValueCandidates::new(complete::actors))]
+        #[arg(long, value_name = "ACTOR", add = ArgValueCandidates::new(complete::actors))]
         actor: Option<String>,
         /// Only timers that this account or actor pays for: a name or an address
-        #[arg(long, value_name = "ACCOUNT")]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         payer: Option<String>,
         /// Only timers with this status: scheduled, due, fired, failed, expired, cancelled or
         /// insufficient_funds
-        #[arg(long, value_parser = args::timer_status, env = "COWBOYCTL_STATUS")]
-        #[arg(hide_env_values = true, add = ArgValueCandidates::new(complete::timer_statuses))]
+        #[arg(long, value_parser = args::timer_status)]
+        #[arg(add = ArgValueCandidates::new(complete::timer_statuses))]
         status: Option<TimerStatus>,
         /// Include ended timers, the latest end first
-        #[arg(long, short, env = "COWBOYCTL_ALL", hide_env_values = true)]
-        #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+        #[arg(long, short)]
         all: bool,
         /// Maximum number of timers
-        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        #[arg(long, default_value_t = 100)]
         limit: usize,
     },
     /// Show a timer: its status, why it did not fire in past blocks, where the money went
@@ -97,7 +94,6 @@ pub enum Timer {
     Fees {
         /// Number of blocks
         #[arg(long, alias = "blocks", default_value_t = 60)]
-        #[arg(env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
         /// The first block [default: so that the newest block is the last]
         #[arg(long, value_name = "HEIGHT")]
@@ -115,7 +111,7 @@ pub enum Timer {
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: Option<String>,
         /// Prove all timers that wait for these heights instead, both ends included
-        #[arg(long, value_name = "FROM..TO", env = "COWBOYCTL_HEIGHTS", hide_env_values = true)]
+        #[arg(long, value_name = "FROM..TO")]
         heights: Option<String>,
         #[command(flatten)]
         wanted: Wanted,
@@ -128,7 +124,6 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Schedule(schedule) => schedule.run(cx).await,
@@ -171,10 +166,7 @@ async fn height_of(client: &Client, at: HeightArg) -> Result<u64, CliError> {
 }
 
 /// An actor, without its store.
-async fn actor_of(
-    client: &Client,
-    actor: &str,
-) -> Result<cowboy_devnet::api::types::Actor, CliError> {
+async fn actor_of(client: &Client, actor: &str) -> Result<cowboy_devnet::types::Actor, CliError> {
     let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
     Ok(client.actor(actor, &query).await?)
 }

@@ -13,26 +13,24 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{DUE_PAGE, DueQuery, DueTimers, TimerBid, TimerQueue, TimerQuote};
+use cowboy_devnet::types::{DUE_PAGE, DueQuery, DueTimers, TimerBid, TimerQueue, TimerQuote};
 use serde::Serialize;
 
 /// `timer queue`.
 #[derive(Debug, Args)]
 pub struct Queue {
     /// Only due timers of this actor: a name, its address or enough of its beginning, or latest
-    #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    #[arg(long, value_name = "ACTOR", add = ArgValueCandidates::new(complete::actors))]
     actor: Option<String>,
     /// Maximum number of due timers, up to 1,000
-    #[arg(long, default_value_t = DUE_PAGE, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+    #[arg(long, default_value_t = DUE_PAGE)]
     limit: usize,
     /// Number of due timers to skip, as given by the previous page
-    #[arg(long, default_value_t = 0, env = "COWBOYCTL_OFFSET", hide_env_values = true)]
+    #[arg(long, default_value_t = 0)]
     offset: usize,
 }
 
 impl Queue {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         let Self { actor, limit, offset } = self;
@@ -69,7 +67,6 @@ fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
-/// The page as text for people.
 fn due(page: &DueTimers) -> String {
     let mut text = fields(&[
         ("next block", format!("{}, {}", page.height, page.policy)),

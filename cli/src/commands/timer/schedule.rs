@@ -9,27 +9,24 @@ use super::{
 use crate::{
     args::{self, HeightArg},
     commands::{
-        chain::{named, reason},
         naming::Naming,
         timer::show::{charge_fields, standing},
-        transaction::{self, Executed, Signer, TransactionLimits},
+        transaction::{self, Executed, Signer, TransactionLimits, reason},
     },
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit, nearest},
-    output::{Document, Ui, amount, fields, timer::has_ended, warn, wei},
+    output::{Document, Ui, amount, fields, named, timer::has_ended, warn, wei},
 };
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::{
-        funding,
-        types::{
-            Actor, AddressText, AmountText, Event, HashText, NamedKind, Timer, TimerCharge,
-            TimerStatus, Transaction,
-        },
-    },
+    api::funding,
     client::Client,
+    types::{
+        Actor, AddressText, AmountText, Event, HashText, NamedKind, Timer, TimerCharge,
+        TimerStatus, Transaction,
+    },
 };
 use cowboy_engine::{
     actor::effect::{MAX_PAYLOAD_BYTES, called},
@@ -58,64 +55,57 @@ pub struct Schedule {
     #[arg(long = "in", value_name = "BLOCKS", conflicts_with = "at")]
     #[arg(required_unless_present_any = ["at", "every"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=LATEST))]
-    #[arg(env = "COWBOYCTL_IN", hide_env_values = true)]
     after: Option<u64>,
     /// At this height, or as soon after it as the lane has room: 120 or +10 (from now)
-    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
+    #[arg(long, value_name = "HEIGHT")]
     at: Option<HeightArg>,
     /// Every this many blocks: calls `handle_every`, which schedules itself again
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..=LATEST))]
-    #[arg(env = "COWBOYCTL_EVERY", hide_env_values = true)]
     every: Option<u64>,
     /// The payload: text, bytes as 0x-hex, or the contents of @FILE (@- for stdin)
     #[arg(long, value_name = "PAYLOAD", default_value = "", hide_default_value = true)]
-    #[arg(env = "COWBOYCTL_PAYLOAD", hide_env_values = true)]
     payload: String,
     #[command(flatten)]
     naming: Naming,
     /// The handler [default: handle_timer, or the one that the payload's envelope names]
-    #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
+    #[arg(long, value_name = "NAME")]
     handler: Option<String>,
     /// Maximum cycles of the fire [default: the most allowed]
-    #[arg(long, value_name = "CYCLES", env = "COWBOYCTL_GAS_LIMIT", hide_env_values = true)]
+    #[arg(long, value_name = "CYCLES")]
     gas_limit: Option<u64>,
     /// Maximum cells of the fire [default: 50000, or the most allowed if that is less]
-    #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
+    #[arg(long, value_name = "N")]
     cells: Option<u64>,
     /// The payer of the fire: the actor, or the sender of this transaction
     #[arg(long, value_enum, value_name = "WHO", default_value = "actor")]
     payer: Payer,
     /// Maximum that the fire may ever take from the sender, if the sender pays: 1.5cby, or wei
     /// [default: half more than it could cost now]
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     timer_allowance: Option<Wei>,
     /// The last height at which it may fire: 120 or +10 (from now) [default: the latest allowed]
-    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_EXPIRES", hide_env_values = true)]
+    #[arg(long, value_name = "HEIGHT")]
     expires: Option<HeightArg>,
     /// Maximum price of a cycle, lane basefee and priority together: wei, or cby
-    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_MAX_FEE", hide_env_values = true)]
+    #[arg(long, value_name = "AMOUNT")]
     max_fee: Option<Wei>,
     /// Maximum part of that for the proposer: wei, or cby
     #[arg(long, value_name = "AMOUNT", conflicts_with = "tier")]
-    #[arg(env = "COWBOYCTL_MAX_PRIORITY", hide_env_values = true)]
     max_priority: Option<Wei>,
     /// Its urgency, which sets the priority: 0.8, 1, 1.5 or 2.5 times the median tip
-    #[arg(long, value_enum, env = "COWBOYCTL_TIER", hide_env_values = true)]
+    #[arg(long, value_enum)]
     tier: Option<Tier>,
     /// The actor that bids when the timer is due, instead of the two fees
-    #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_GBA", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    #[arg(long, value_name = "ACTOR", add = ArgValueCandidates::new(complete::actors))]
     gba: Option<String>,
     /// The account that schedules it and pays for that [default: the actor's deployer]
-    #[arg(long, value_name = "ACCOUNT")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
     /// Wait until it has fired, or ended otherwise
     #[arg(long)]
     wait: bool,
     /// Maximum time to wait, for the transaction's block and with --wait for the end
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
 
@@ -200,7 +190,6 @@ pub struct Waited {
 }
 
 impl Schedule {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
         let devnet = cx.running(None)?;
@@ -384,13 +373,11 @@ impl Schedule {
     }
 }
 
-/// The timer policy of the next block.
 async fn policy(client: &Client) -> Result<Policy, CliError> {
     let told = client.timer_fairness().await?.policy;
     Ok(Policy::named(&told).unwrap_or_default())
 }
 
-/// The chain's event about the timer that a transaction scheduled.
 fn told(transaction: &Transaction) -> Result<Told, CliError> {
     allowance::told(&transaction.events).into_iter().next().ok_or_else(|| {
         CliError::failed(format!("transaction {} has no event about a timer", transaction.hash))
@@ -462,7 +449,6 @@ async fn warn_of_size(client: &Client, timer: &Timer) {
     }
 }
 
-/// Waits until a timer has fired, or ended otherwise.
 async fn until_ended(
     ui: Ui,
     client: &Client,

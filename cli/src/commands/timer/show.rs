@@ -1,19 +1,15 @@
 //! Text output for timers.
 
-use crate::{
-    commands::chain::{event_table, named},
-    output::{
-        Document, Row, amount, decoded, fields, or_dash, short, table,
-        timer::{evenly, has_ended, median, tier, weight, why},
-        wei,
-    },
+use crate::output::{
+    Document, Row, amount, decoded, fields, named, or_dash, rows, short, table,
+    timer::{evenly, has_ended, median, tier, weight, why},
+    wei,
 };
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Deferral, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
 };
 use cowboy_engine::timer::Policy;
 
-/// The state of a timer in a few words.
 pub fn standing(timer: &Timer) -> String {
     match (timer.status, timer.deferrals.last()) {
         (TimerStatus::Scheduled, _) => format!("scheduled for {}", timer.height),
@@ -170,7 +166,7 @@ impl Document for Timer {
         }
         if !self.events.is_empty() {
             text += "\n\n";
-            text += &event_table(&self.events);
+            text += &rows(&self.events);
         }
         text
     }
@@ -185,7 +181,7 @@ const BUCKETS: usize = 20;
 
 impl Document for TimerQueue {
     fn text(&self) -> String {
-        let count = |buckets: &[cowboy_devnet::api::types::TimerBucket]| -> u64 {
+        let count = |buckets: &[cowboy_devnet::types::TimerBucket]| -> u64 {
             buckets.iter().map(|bucket| bucket.timers).sum()
         };
         let next = self.epoch_blocks - self.height % self.epoch_blocks;

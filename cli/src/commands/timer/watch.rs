@@ -4,31 +4,26 @@ use super::actor_of;
 use crate::{complete, context::Context, error::CliError, output::timer::has_ended};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{api::types::Event, client::Client};
+use cowboy_devnet::{client::Client, types::Event};
 use std::collections::BTreeSet;
 
-/// Events that end a timer.
 const ENDS: [&str; 4] =
     ["TimerFired", "TimerExpired", "TimerCancelled", "TimerCancelledInsufficientFunds"];
 
-/// Events about the agents of an owner's timers.
 const OF_AGENTS: [&str; 2] = ["GbaFailed", "AgentsAsked"];
 
 /// `timer watch`.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The timer: a name, its id or enough of its beginning, or latest [default: every timer]
-    #[arg(conflicts_with = "actor")]
-    #[arg(add = ArgValueCandidates::new(complete::timers))]
+    #[arg(conflicts_with = "actor", add = ArgValueCandidates::new(complete::timers))]
     timer: Option<String>,
     /// Every timer of this actor: a name, its address or enough of its beginning, or latest
-    #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
-    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    #[arg(long, value_name = "ACTOR", add = ArgValueCandidates::new(complete::actors))]
     actor: Option<String>,
 }
 
 impl Watch {
-    /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let client = cx.client()?;
         match (&self.timer, &self.actor) {
@@ -85,7 +80,6 @@ async fn of_actor(cx: &Context, client: &Client, actor: &str) -> Result<(), CliE
     }
 }
 
-/// The events of a block about an owner's timers and their fires.
 fn of_owner<'a>(events: &'a [Event], owner: &str) -> impl Iterator<Item = &'a Event> {
     let named =
         |event: &Event| event.data.get("actor").and_then(|actor| actor.as_str()).map(str::to_owned);
@@ -106,7 +100,7 @@ fn of_owner<'a>(events: &'a [Event], owner: &str) -> impl Iterator<Item = &'a Ev
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowboy_devnet::api::types::{HashText, Text};
+    use cowboy_devnet::types::{HashText, Text};
     use cowboy_engine::primitives::Hash;
     use serde_json::{Value, json};
 

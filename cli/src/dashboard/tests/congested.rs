@@ -7,7 +7,7 @@ use crate::dashboard::{
     state::State,
     update::update,
 };
-use cowboy_devnet::api::types::TimerStatus;
+use cowboy_devnet::types::TimerStatus;
 use crossterm::event::KeyCode;
 use jiff::Timestamp;
 use ratatui::layout::Size;

@@ -4,7 +4,7 @@ use super::{SMALL, block, hear, is_shown, picture, press, state, tab, type_in};
 use crate::dashboard::{
     log::{LogLine, LogPiece, LogPosition},
     news::{Answer, Ask, News},
-    panes::{LogEntry, LogLevel},
+    panes::logs::{LogEntry, LogLevel},
     state::State,
 };
 use crossterm::event::KeyCode;

@@ -5,7 +5,7 @@ use crate::dashboard::{
     news::{Answer, Ask, News},
     state::State,
 };
-use cowboy_devnet::api::types::{JobSummary, MruRecord};
+use cowboy_devnet::types::{JobSummary, MruRecord};
 use crossterm::event::KeyCode;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use crate::dashboard::{
     news::{Answer, Ask, News},
     state::State,
 };
-use cowboy_devnet::api::types::{Fairness, LaneBlock, Timer, TimerQueue, TimerSummary};
+use cowboy_devnet::types::{Fairness, LaneBlock, Timer, TimerQueue, TimerSummary};
 use crossterm::event::KeyCode;
 use serde_json::{Value, json};
 

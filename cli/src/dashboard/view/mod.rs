@@ -1,24 +1,10 @@
 //! The picture of a state: tabs at the top, the shown pane, a footer, and overlays.
 
-pub mod chart;
-pub mod events;
-pub mod facts;
-pub mod grid;
-pub mod jobs;
-pub mod leases;
-pub mod logs;
-pub mod mru;
 pub mod overlay;
-pub mod overview;
-pub mod page;
-pub mod presence;
-pub mod speculation;
-pub mod timer;
-pub mod timers;
 
 use super::{
-    panes::Cx,
-    state::{Link, Mode, Slot, State},
+    shared::Link,
+    state::{Areas, Mode, SMALLEST, Slot, State, areas},
 };
 use crate::output::{cut, grouped, seconds_since, width};
 use ratatui::{
@@ -27,33 +13,8 @@ use ratatui::{
     layout::{Position, Rect, Size},
     style::{Modifier, Style},
     text::{Line, Span},
-    widgets::Widget as _,
 };
 
-/// The smallest supported terminal.
-pub const SMALLEST: Size = Size::new(80, 24);
-
-/// The parts of the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Areas {
-    /// The tabs, and the devnet's health.
-    pub tabs: Rect,
-    pub pane: Rect,
-    /// Keys and notices.
-    pub footer: Rect,
-}
-
-/// The parts of a terminal of this size.
-pub const fn areas(size: Size) -> Areas {
-    let (width, height) = (size.width, size.height);
-    Areas {
-        tabs: Rect::new(0, 0, width, if height > 0 { 1 } else { 0 }),
-        pane: Rect::new(0, 1, width, height.saturating_sub(2)),
-        footer: Rect::new(0, height.saturating_sub(1), width, if height > 1 { 1 } else { 0 }),
-    }
-}
-
-/// Draws a state.
 pub fn draw(state: &State, frame: &mut Frame<'_>) {
     let buffer = frame.buffer_mut();
     let size = state.size;
@@ -83,14 +44,11 @@ fn too_small(size: Size, buffer: &mut Buffer) {
     }
 }
 
-/// The form of the tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TabStyle {
     /// Whether there is a space after the number, and two between tabs.
     wide: bool,
-    /// Whether the other tabs have full names.
     others: bool,
-    /// Whether the shown tab has a full name.
     shown: bool,
     /// Minimum columns for the devnet's name, if it is that long.
     devnet: usize,
@@ -108,7 +66,6 @@ const WRITTEN: [TabStyle; 4] = [
 /// The form if none of these fits: only short names.
 const CLOSEST: TabStyle = TabStyle { wide: false, others: false, shown: false, devnet: 0 };
 
-/// The tabs' areas and texts.
 fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
     let texts = |written: TabStyle| -> Vec<String> {
         let text = |(index, slot): (usize, &Slot)| {
@@ -136,7 +93,6 @@ fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
     texts.into_iter().enumerate().map(place).collect()
 }
 
-/// The tab at a position.
 pub fn tab_at(state: &State, at: Position) -> Option<usize> {
     tabs(state).into_iter().find(|(area, ..)| area.contains(at)).map(|(_, index, _)| index)
 }
@@ -225,90 +181,10 @@ fn draw_footer(state: &State, area: Rect, buffer: &mut Buffer) {
     buffer.set_line(area.x, area.y, &line, area.width);
 }
 
-/// Draws a rule with a title. Returns the area below it.
-pub fn section(title: &str, area: Rect, look: super::look::Look, buffer: &mut Buffer) -> Rect {
-    if area.height == 0 {
-        return area;
-    }
-    let rule = "─".repeat(area.width.into());
-    buffer.set_stringn(area.x, area.y, rule, area.width.into(), look.faint());
-    if !title.is_empty() {
-        let room = usize::from(area.width.saturating_sub(2));
-        let title = format!(" {} ", cut(title, room.saturating_sub(2)));
-        buffer.set_stringn(area.x + 1, area.y, title, room, look.title());
-    }
-    Rect { y: area.y + 1, height: area.height - 1, ..area }
-}
-
-/// Draws lines from top to bottom, as many as fit.
-pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer: &mut Buffer) {
-    for (line, row) in lines.into_iter().zip(area.rows()) {
-        line.render(row, buffer);
-    }
-}
-
-/// Explains why a list is empty, and how to show more: `narrowed` is the hint if more than the
-/// filter hides rows.
-pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
-    let filter = (!cx.filter.is_empty()).then_some("esc clears the filter");
-    let hints: Vec<_> = filter.into_iter().chain(narrowed).collect();
-    match hints.is_empty() {
-        true => format!("no {what} like that"),
-        false => format!("no {what} like that: {}", hints.join(", ")),
-    }
-}
-
-/// A text in lines of at most `columns` columns, broken at spaces if there are any.
-pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
-    let columns = usize::from(columns).max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let mut rest = word;
-        while !rest.is_empty() {
-            let line = lines.last_mut().expect("there is a first line");
-            let used = width(line);
-            let gap = usize::from(used > 0);
-            if used + gap + width(rest) <= columns {
-                line.push_str(&" "[..gap]);
-                line.push_str(rest);
-                rest = "";
-            } else if used > 0 {
-                lines.push(String::new());
-            } else {
-                let (begin, end) = rest.split_at(beginning(rest, columns));
-                line.push_str(begin);
-                rest = end;
-            }
-        }
-    }
-    lines
-}
-
-/// Number of bytes of a text that fit into `columns` columns; at least its first character.
-fn beginning(text: &str, columns: usize) -> usize {
-    let mut used = 0;
-    let mut buffer = [0; 4];
-    let beyond = text.char_indices().find(|(at, char)| {
-        used += width(char.encode_utf8(&mut buffer));
-        used > columns && *at > 0
-    });
-    beyond.map_or(text.len(), |(at, _)| at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dashboard::look::{Look, Theme};
-
-    #[test]
-    fn text_wraps_at_spaces_where_there_are_some() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("0123456789", 4), ["0123", "4567", "89"]);
-        assert_eq!(wrapped("a 0123456789", 4), ["a", "0123", "4567", "89"]);
-        assert_eq!(wrapped("", 4), [""]);
-        assert_eq!(wrapped("日本語", 4), ["日本", "語"]);
-        assert_eq!(wrapped("日本語", 1), ["日", "本", "語"]);
-    }
 
     #[test]
     fn tabs_are_read_at_every_size() {
@@ -370,19 +246,6 @@ mod tests {
                     assert!(rest.starts_with(name), "{name} in {line}");
                 }
                 assert!(line.ends_with("● 1,234"), "{line}");
-            }
-        }
-    }
-
-    #[test]
-    fn any_size_has_its_areas() {
-        for width in 0..4 {
-            for height in 0..4 {
-                let whole = Rect::new(0, 0, width, height);
-                let Areas { tabs, pane, footer } = areas(Size { width, height });
-                for area in [tabs, pane, footer] {
-                    assert_eq!(area.intersection(whole).area(), area.area());
-                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The overlays: help, the palette, a command's output, the equivalent command.
 
-use super::{grid::aligned, section, wrapped};
 use crate::{
     dashboard::{
+        drawing::{grid::aligned, section, wrapped},
         output::{EndedCommand, Output},
         palette::Palette,
         state::{Mode, State},
@@ -16,10 +16,8 @@ use ratatui::{
     widgets::{Clear, Widget as _},
 };
 
-/// Maximum number of visible suggestions.
 const SUGGESTIONS: usize = 8;
 
-/// Keys that every pane has.
 const KEYS: &[(&str, &str)] = &[
     ("1 to 9, tab, shift-tab", "another pane"),
     ("/", "filter: words that a line has, !words that it has not"),
@@ -31,17 +29,14 @@ const KEYS: &[(&str, &str)] = &[
     ("q, ctrl-c", "quit"),
 ];
 
-/// The area of a command's output.
 fn output_area(size: Size) -> Rect {
     Rect::new(0, 1, size.width, size.height.saturating_sub(2))
 }
 
-/// Number of output lines that fit.
 pub fn lines(size: Size) -> usize {
     output_area(size).height.saturating_sub(2).into()
 }
 
-/// Draws the overlay.
 pub fn draw(state: &State, buffer: &mut Buffer) {
     match &state.mode {
         Mode::Panes | Mode::Filtering => {}

@@ -6,12 +6,12 @@ use crate::{
     whole::{self, Whole, verified},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, PolledJob, ResultRequest, Text},
     client::Client,
     executor::Executor,
     runner::Worker as _,
     sample::spec,
     topology::{Overrides, Topology},
+    types::{Bytes, PolledJob, ResultRequest, Text},
 };
 use cowboy_engine::{
     job::spec::{JobSpec, Work},

@@ -1,10 +1,10 @@
 //! A complete devnet in this process, and jobs submitted over its API.
 
 use cowboy_devnet::{
-    api::types::{BlockNotice, Bytes, Parameters, Text, TransactionRequest},
     client::{Client, EventStream},
     orchestrator::{DevnetConfig, Notice, home::Home, run},
     topology::{Overrides, Topology},
+    types::{BlockNotice, Bytes, Parameters, Text, TransactionRequest},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},

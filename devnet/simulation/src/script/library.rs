@@ -26,13 +26,12 @@ pub const fn all() -> &'static [LibraryScenario] {
     ALL
 }
 
-/// The included scenario of this name.
+/// The included scenario of this name; `None` for a name of no scenario.
 pub fn named(name: &str) -> Option<&'static LibraryScenario> {
     ALL.iter().find(|scenario| scenario.name == name)
 }
 
 impl LibraryScenario {
-    /// Parses the scenario.
     pub fn script(&self) -> Result<Script, ScriptError> {
         Script::parse(self.yaml)
     }

@@ -20,12 +20,10 @@ pub use library::{LibraryScenario, all, named};
 pub use value::{Groups, Node, Place, Range, Share, Span, Who};
 
 use crate::liar::Lie;
-use cowboy_devnet::{
-    faults,
-    topology::{PresenceRule, parse_duration},
-};
+use cowboy_devnet::{faults, topology::PresenceRule};
+use cowboy_host::{duration::parse_duration, located::Located};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 /// The maximum number of validators in a scenario, because a simulation runs on one core.
 pub const MAX_VALIDATORS: usize = 16;
@@ -47,15 +45,14 @@ pub const MAX_SPAN_SECS: u64 = 3_600;
 /// The maximum size of a scenario file, in bytes.
 pub const MAX_BYTES: u64 = 64 << 10;
 
-/// Why a text is not a scenario: the position and what was expected.
+/// Why a text is not a scenario: the line if it is known, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", .line.map(|line| format!("{line}: ")).unwrap_or_default())]
-pub struct ScriptError {
-    /// The line, if it is known.
-    pub line: Option<usize>,
-    /// The field, the actual value and the expected one.
-    pub message: String,
-}
+#[error(
+    "{}{}",
+    .0.place.as_ref().map(|place| format!("{}: ", place.line)).unwrap_or_default(),
+    .0.message
+)]
+pub struct ScriptError(pub Located);
 
 /// A scenario as written in YAML.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -69,20 +66,16 @@ pub struct Script {
     pub runners: usize,
     /// The height that all validators have to reach.
     pub blocks: u64,
-    /// The block time.
     #[serde(deserialize_with = "duration")]
     pub block_time: Duration,
-    /// The presence rule.
     pub rule: PresenceRule,
     /// Links between validators.
     pub links: Links,
     /// Links between runners and validators.
     pub runner_links: Links,
-    /// The load on the chain.
     pub load: Load,
     /// Validators whose votes lie about presence.
-    pub liars: BTreeMap<Node, LieText>,
-    /// The faults.
+    pub liars: BTreeMap<Node, Named<Lie>>,
     pub faults: Vec<Fault>,
     /// The maximum time without a block while no fault prevents blocks.
     #[serde(deserialize_with = "duration")]
@@ -93,7 +86,6 @@ pub struct Script {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Links {
-    /// The latency of a message.
     #[serde(deserialize_with = "duration")]
     pub latency: Duration,
     /// The random part, added to the latency or around it.
@@ -142,7 +134,6 @@ pub struct Fault {
     /// Messages take longer.
     #[serde(default)]
     pub latency: Option<Slow>,
-    /// Messages are lost.
     #[serde(default)]
     pub loss: Option<Lossy>,
     /// A validator's votes lie about who is present.
@@ -154,31 +145,19 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lying {
-    /// The validator.
     pub on: Node,
     /// Its votes: ones, zeros or flip.
-    pub votes: LyingText,
+    #[serde(deserialize_with = "parsed")]
+    pub votes: faults::Lie,
     /// The runner that the votes are about; all runners if absent.
     #[serde(default)]
     pub of: Option<Node>,
-}
-
-/// The name of a lie in a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LyingText(pub faults::Lie);
-
-impl<'de> Deserialize<'de> for LyingText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(D::Error::custom)
-    }
 }
 
 /// A delay of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slow {
-    /// A node's links, or one link.
     pub on: Place,
     /// The additional latency.
     #[serde(deserialize_with = "duration")]
@@ -192,21 +171,24 @@ pub struct Slow {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lossy {
-    /// A node's links, or one link.
     pub on: Place,
-    /// The percentage of messages that are lost.
     pub percent: Share,
 }
 
-/// The name of a lie.
+/// A value that is written as its name, such as a lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LieText(pub Lie);
+pub struct Named<T>(pub T);
 
-impl<'de> Deserialize<'de> for LieText {
+impl<'de, T: FromStr<Err = String>> Deserialize<'de> for Named<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(D::Error::custom)
+        parsed(deserializer).map(Self)
     }
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -242,18 +224,10 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Parses and validates a scenario.
     pub fn parse(yaml: &str) -> Result<Self, ScriptError> {
-        let script: Self = serde_yaml::from_str(yaml).map_err(|error| {
-            let text = error.to_string();
-            let Some(place) = error.location() else {
-                return ScriptError { line: None, message: text };
-            };
-            let (line, column) = (place.line(), place.column());
-            let message = text.replace(&format!(" at line {line} column {column}"), "");
-            ScriptError { line: Some(line), message }
-        })?;
-        script.check().map_err(|message| ScriptError { line: None, message })?;
+        let wrong = |error| ScriptError(Located::yaml(&error, yaml));
+        let script: Self = serde_yaml::from_str(yaml).map_err(wrong)?;
+        script.check().map_err(|message| ScriptError(message.into()))?;
         Ok(script)
     }
 
@@ -383,7 +357,7 @@ impl fmt::Display for Fault {
             }
             Self { lie: Some(Lying { on, votes, of }), .. } => {
                 let of = of.map(|runner| format!(" of {runner}")).unwrap_or_default();
-                write!(f, "lie {}{of} by {on}", votes.0)
+                write!(f, "lie {votes}{of} by {on}")
             }
             _ => f.write_str("nothing"),
         }

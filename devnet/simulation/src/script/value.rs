@@ -1,12 +1,12 @@
 //! The values of a scenario. Each type rejects invalid input with an error that states what is
 //! valid.
 
-use cowboy_devnet::topology::parse_duration;
+use cowboy_host::duration::parse_duration;
 use serde::{Deserialize, Deserializer, de};
 use std::{fmt, str::FromStr, time::Duration};
 
 macro_rules! read_from_text {
-    ($($name:ident),*) => {$(
+    ($($name:ident: $expected:literal,)*) => {$(
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Text;
@@ -15,7 +15,7 @@ macro_rules! read_from_text {
                     type Value = $name;
 
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($name::EXPECTED)
+                        f.write_str($expected)
                     }
 
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
@@ -38,13 +38,20 @@ macro_rules! read_from_text {
         impl $name {
             fn refused(text: &str) -> String {
                 let shown: String = text.chars().take(40).collect();
-                format!("`{shown}`: expected {}", Self::EXPECTED)
+                format!("`{shown}`: expected {}", $expected)
             }
         }
     )*};
 }
 
-read_from_text!(Range, Span, Node, Who, Place, Share);
+read_from_text! {
+    Range: "a number of blocks, or a range as 10..40",
+    Span: "blocks, as 20 or 10..40, or a time, as 15s",
+    Node: "validator-N or runner-N",
+    Who: "validator-N, runner-N, any-validator or any-runner",
+    Place: "a node, as validator-0, or a link, as runner-1..validator-0",
+    Share: "a percentage from 0 to 100, as 5 or 0.5",
+}
 
 fn number(text: &str) -> Option<u64> {
     let plain = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
@@ -54,14 +61,8 @@ fn number(text: &str) -> Option<u64> {
 /// A number, or a range to draw from, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The lower end.
     pub from: u64,
-    /// The upper end.
     pub to: u64,
-}
-
-impl Range {
-    const EXPECTED: &str = "a number of blocks, or a range as 10..40";
 }
 
 impl FromStr for Range {
@@ -79,14 +80,9 @@ impl FromStr for Range {
 /// The duration of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// A number of blocks.
     Blocks(Range),
     /// A duration on the simulation's clock.
     Time(Duration),
-}
-
-impl Span {
-    const EXPECTED: &str = "blocks, as 20 or 10..40, or a time, as 15s";
 }
 
 impl FromStr for Span {
@@ -106,10 +102,6 @@ pub enum Node {
     Validator(usize),
     /// `runner-N`.
     Runner(usize),
-}
-
-impl Node {
-    const EXPECTED: &str = "validator-N or runner-N";
 }
 
 impl FromStr for Node {
@@ -144,10 +136,6 @@ pub enum Who {
     AnyRunner,
 }
 
-impl Who {
-    const EXPECTED: &str = "validator-N, runner-N, any-validator or any-runner";
-}
-
 impl FromStr for Who {
     type Err = String;
 
@@ -173,16 +161,11 @@ impl fmt::Display for Who {
 /// All links of a node, or a single link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// All links of this node.
     Of(Node),
-    /// The link between these nodes.
     Between(Node, Node),
 }
 
 impl Place {
-    const EXPECTED: &str = "a node, as validator-0, or a link, as runner-1..validator-0";
-
-    /// The nodes in it.
     pub fn nodes(self) -> impl Iterator<Item = Node> {
         let (first, second) = match self {
             Self::Of(node) => (node, None),
@@ -191,7 +174,6 @@ impl Place {
         std::iter::once(first).chain(second)
     }
 
-    /// Whether a link is included.
     pub fn has(self, a: Node, b: Node) -> bool {
         match self {
             Self::Of(node) => node == a || node == b,
@@ -232,14 +214,10 @@ impl fmt::Display for Place {
 pub struct Share(u32);
 
 impl Share {
-    const EXPECTED: &str = "a percentage from 0 to 100, as 5 or 0.5";
-
-    /// A share in percent.
     pub const fn per_cent(of_hundred: u32) -> Self {
         Self(of_hundred * 10)
     }
 
-    /// The share in per mille.
     pub const fn per_mille(self) -> u32 {
         self.0
     }

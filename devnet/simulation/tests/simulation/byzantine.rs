@@ -8,7 +8,7 @@
 
 use super::*;
 use cowboy_devnet::sample::validator_keys;
-use cowboy_engine::presence::{ThresholdRule, feasibility, subset, threshold};
+use cowboy_engine::presence::{ThresholdRule, canonical, feasibility, subset};
 use cowboy_simulation::{
     devnet::{Devnet, Plan, runner_key, validator_key},
     liar::{Liar, Lie},
@@ -112,8 +112,8 @@ impl Case {
         match (self.seen_by(runner, height), self.rule) {
             (0, _) => liars < feasibility::to_fabricate(n, self.rule),
             // The rule requires that many of the whole committee's votes.
-            (seen, ThresholdRule::Committee) => seen + liars < threshold::of(n),
-            (seen, ThresholdRule::Quorum) => seen + liars < threshold::of(threshold::quorum(n)),
+            (seen, ThresholdRule::Committee) => seen + liars < canonical::of(n),
+            (seen, ThresholdRule::Quorum) => seen + liars < canonical::of(canonical::quorum(n)),
             (_, ThresholdRule::Subset) => false,
         }
     }

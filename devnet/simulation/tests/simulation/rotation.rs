@@ -18,7 +18,7 @@ use commonware_runtime::Supervisor as _;
 use cowboy_devnet::sample::validator_name;
 use cowboy_engine::{
     chain::Endowment,
-    presence::{Connectivity, ThresholdRule, subset, threshold},
+    presence::{Connectivity, ThresholdRule, canonical, subset},
     primitives::Wei,
 };
 use cowboy_simulation::devnet::{Devnet, Plan};
@@ -281,7 +281,7 @@ fn chance_hides_no_more_than_the_rule_says() {
         for row in &rows {
             let n = row.validators as u32;
             let k = subset::size(row.validators) as u32;
-            let (visible, all) = threshold::visibility(n, k, threshold::of(n)).expect("small");
+            let (visible, all) = canonical::visibility(n, k, canonical::of(n)).expect("small");
             let expected = 100.0 * visible as f64 / all as f64;
             println!("{:>6} {n:>4} expected {expected:.1} %", row.height);
             // There are few certificates, and twenty runners in one are not twenty independent

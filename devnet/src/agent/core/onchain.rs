@@ -3,14 +3,14 @@
 use super::{AgentAction, Core, Count};
 use crate::{
     agent::{
-        chain_message::{ChainMessage, Commitment, MessageKind},
+        chain_message::{ChainMessage, MessageKind},
         output_on_chain,
         spans::TaskStage,
     },
-    api::types::{HashText, TaskStatus},
     chain::ledger::Ledger,
     speculation::pipeline::TaskFault,
     storage::EventFilter,
+    types::{HashText, TaskStatus},
 };
 use cowboy_engine::{
     chain::{self, EventKind, State, event::CommitmentResolved},
@@ -25,7 +25,6 @@ fn name(error: &str) -> &str {
 }
 
 impl Core {
-    /// A message has reached a validator's mempool.
     pub(in crate::agent) fn sent(&mut self, message: &ChainMessage, transaction: Hash, now: u64) {
         let Some(place) = self.place(&message.task) else { return };
         self.change(place, |task| task.remember(message.kind.name(), transaction));
@@ -43,7 +42,6 @@ impl Core {
         self.go_on(now);
     }
 
-    /// A proof could not be handed to any validator.
     pub(in crate::agent) fn lost(&mut self, task: TaskId, submission: u64, now: u64) {
         if let Ok(answered) = self.machine.answer(task, submission, SubmissionResult::Lost, now) {
             tracing::warn!(%task, submission, retry_in_ms = answered.retry_in_ms, "proof not delivered");
@@ -55,7 +53,6 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The chain refused a message.
     pub(in crate::agent) fn refused(&mut self, message: &ChainMessage, error: &str, now: u64) {
         tracing::info!(task = %message.task, kind = message.kind.name(), error, "the chain refuses");
         let Some(place) = self.place(&message.task) else { return };
@@ -141,7 +138,6 @@ impl Core {
 
     /// Books what blocks below `next` resolved while this agent did not see them.
     pub(in crate::agent) fn book_missed(&mut self, ledger: &Ledger, next: Height, now: u64) {
-        /// Events read at a time.
         const PAGE: u32 = 1_000;
         while self.booked.next() < next {
             let from = self.booked.next();
@@ -204,8 +200,7 @@ impl Core {
         self.heed_all(now);
     }
 
-    /// The chain has accepted a task's proof; `commitment` is the output commitment on the chain,
-    /// if known.
+    /// `commitment` is the output commitment on the chain, if known.
     pub(in crate::agent) fn completed(
         &mut self,
         task: &TaskId,
@@ -248,7 +243,6 @@ impl Core {
         self.fails((number, at), reason, now);
     }
 
-    /// The chain has confirmed a task.
     pub(in crate::agent) fn confirm(&mut self, task: &TaskId, now: u64) {
         match self.machine.confirm(*task, now) {
             Ok(Confirmation::Held) => {
@@ -260,7 +254,6 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The reason to give the chain for a task that was undone.
     fn undone_for(&self, place: (u64, usize)) -> RollbackReason {
         let task = &self.runs[&place.0].tasks[place.1];
         let undone = self.rollbacks.iter().rev().find(|one| Some(one.number) == task.undone_by);
@@ -303,7 +296,7 @@ impl Core {
                 }
                 continue;
             }
-            let wanted = Commitment::of(self, &id);
+            let wanted = self.commitment(&id);
             let other = on_chain.is_some_and(|task| task.commitment.is_some() && !wanted.is(task));
             let until = task.claim_expires_at;
             if other && !completed {

@@ -1,11 +1,39 @@
-//! Reports of the provers: proofs that were begun, restarted, made or given up.
+//! Proofs: their orders, and the provers' reports that one was begun, restarted, made or given up.
 
-use super::{Core, Count};
-use crate::{agent::spans::TaskStage, api::types::TaskStatus};
-use cowboy_engine::speculation::{RollbackReason, TaskId};
+use super::{AgentAction, Core, Count, ToProve};
+use crate::{agent::spans::TaskStage, speculation::pipeline::TaskFault, types::TaskStatus};
+use cowboy_engine::{
+    chain::statement_task,
+    primitives::{Hash, keccak256},
+    speculation::{RollbackReason, TaskId},
+};
 
 impl Core {
-    /// A prover has begun a task's proof.
+    pub(in crate::agent) fn proof_seed(&self, task: &TaskId) -> [u8; 32] {
+        keccak256(&[b"cowboy/proof-seed/v1", &self.secret, &task.0]).0
+    }
+
+    /// Asks for a task's proof, or for a false one if a fault says so.
+    pub(super) fn prove(&mut self, task: TaskId) {
+        let Some((number, at)) = self.place(&task) else { return };
+        let run = &self.runs[&number];
+        let (attempt, fault) = (run.tasks[at].attempt, run.pipeline.tasks[at].fault);
+        let fault = fault.filter(|_| attempt == 1);
+        let Some(output) = run.tasks[at].output.clone() else { return };
+        let more = match fault {
+            Some(TaskFault::Slow(ms)) => ms,
+            _ => 0,
+        };
+        let latency_ms = self.options.proof_latency_ms.saturating_add(more);
+        let inputs = run.tasks[at].inputs.map_or(Hash::ZERO, |inputs| inputs.0);
+        let witness = self.witness(&task, &output);
+        let honest = ToProve { task: statement_task(&task, &inputs), witness, says: None };
+        let false_one = fault.and_then(|fault| self.misproof((number, at), fault, &honest));
+        let what = Box::new(false_one.unwrap_or(honest));
+        let crash = fault == Some(TaskFault::Crash);
+        self.actions.push(AgentAction::Prove { task, attempt, what, latency_ms, crash });
+    }
+
     pub(in crate::agent) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
         if let Some((number, _)) = self.present(task, attempt, TaskStatus::Proving) {
             match self.machine.proving(*task, now) {
@@ -16,8 +44,7 @@ impl Core {
         self.go_on(now);
     }
 
-    /// The prover of a task's proof died at this attempt. The proof is restarted while attempts are
-    /// left.
+    /// The proof is restarted while attempts are left.
     pub(in crate::agent) fn prover_lost(
         &mut self,
         task: &TaskId,
@@ -35,7 +62,6 @@ impl Core {
         }
     }
 
-    /// A task's proof is made, or has failed.
     pub(in crate::agent) fn proved(
         &mut self,
         task: &TaskId,

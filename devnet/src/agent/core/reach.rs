@@ -17,7 +17,6 @@ const SILENT_MS: u64 = 2_000;
 /// Maximum number of block times kept.
 const BLOCKS: usize = 1_024;
 
-/// Observations of the chain.
 #[derive(Default)]
 pub(super) struct Reach {
     /// Time between blocks as the topology sets it, in ms.

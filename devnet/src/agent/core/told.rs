@@ -2,8 +2,8 @@
 
 use super::Core;
 use crate::{
-    agent::{journal::About, view},
-    api::types::HashText,
+    agent::{self, journal::About},
+    types::HashText,
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
@@ -12,7 +12,6 @@ use cowboy_engine::{
 use serde_json::{Map, Value, json};
 
 impl Core {
-    /// Records the machine's events in the journal.
     pub(in crate::agent) fn tell(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             let about = self.about(event.task.as_ref());
@@ -42,7 +41,7 @@ impl Core {
     fn data(&self, kind: &SpeculationEventKind) -> Map<String, Value> {
         let wei = |amount: &Wei| amount.to_string();
         let hash = |hash: &Hash| hash.to_string();
-        let time = |ms: u64| view::time(ms).to_string();
+        let time = |ms: u64| agent::time(ms).to_string();
         fields(match kind {
             SpeculationEventKind::TaskScheduled { depth, bond, attempt } => {
                 json!({ "depth": depth, "bond": wei(bond), "attempt": attempt })

@@ -1,12 +1,11 @@
 //! Tasks that end without being confirmed: the consequences, and which are tried again.
 
 use super::{AgentAction, AskError, Core, Count, MAX_OPEN, NAMED, ROLLBACKS, Undone};
-use crate::{agent::chain_message::MessageKind, api::types::TaskStatus};
+use crate::{agent::chain_message::MessageKind, types::TaskStatus};
 use cowboy_engine::speculation::{Plan, RollbackReason, TaskId};
 use std::collections::BTreeSet;
 
 impl Core {
-    /// A task's own work failed.
     pub(in crate::agent) fn fails(&mut self, place: (u64, usize), reason: String, now: u64) {
         let id = self.runs[&place.0].tasks[place.1].id;
         self.change(place, |task| task.reason = Some(reason));
@@ -22,7 +21,6 @@ impl Core {
         self.stirred = true;
     }
 
-    /// Ends tasks on request: one with its descendants, or all of a pipeline.
     pub(in crate::agent) fn cancel(
         &mut self,
         number: u64,

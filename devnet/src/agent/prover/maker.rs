@@ -6,12 +6,9 @@ use cowboy_engine::{
     proof::{PROOF_BYTES, Prover, ProvingKey, Statement, Witness, mock},
 };
 
-/// Which generator, and the secret that its key derives from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secret {
-    /// The seed of the setup.
     Groth16([u8; 32]),
-    /// The key itself.
     Mock([u8; 32]),
 }
 
@@ -58,7 +55,6 @@ impl Maker {
         }
     }
 
-    /// The id of the key that checks its proofs.
     pub(super) fn key(&self) -> Hash {
         match self {
             Self::Groth16(prover) => prover.key().verifying_key().id(),

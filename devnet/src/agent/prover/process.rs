@@ -38,9 +38,7 @@ use tokio::{
 /// The single argument that makes a program a prover.
 pub const ARGUMENT: &str = "__prover";
 
-/// The first bytes that a prover sends.
 const GREETING: [u8; 8] = *b"prover/1";
-/// Length of a request.
 const REQUEST_BYTES: usize = 32 * 8 + 8;
 /// Maximum length of a proving key, which takes about 8 MB.
 const MAX_MAKER_BYTES: u32 = 64 << 20;
@@ -49,12 +47,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for the process to end after it has closed its output.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The request for a proof.
 pub(super) struct ProofRequest {
     pub(super) task: [u8; 32],
     pub(super) agent: [u8; 32],
     pub(super) witness: Witness,
-    /// The seed of the blinding.
     pub(super) seed: [u8; 32],
     /// Minimum time that the proof takes, in ms.
     pub(super) latency_ms: u64,
@@ -66,7 +62,6 @@ impl ProofRequest {
         Self { task: what.task, agent, witness: what.witness, seed, latency_ms }
     }
 
-    /// The statement that the proof proves.
     fn statement(&self) -> Statement {
         Statement::of(&self.task, &self.agent, &self.witness)
     }
@@ -94,30 +89,24 @@ impl ProofRequest {
     }
 }
 
-/// The ways in which a prover can be lost.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Lost {
     /// It ended or was killed.
     #[error("its prover died: {0}")]
     Died(String),
-    /// It proved another statement.
     #[error("its prover answered with a proof of another statement")]
     Strange,
 }
 
-/// Why no prover was started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProverStartError {
-    /// It was killed before it was ready.
     #[error(transparent)]
     Lost(Lost),
     /// It could not be started, or ended by itself.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It did not become ready in time.
     #[error("it is not ready after {} s", START_TIMEOUT.as_secs())]
     Late,
-    /// It is another program, or another version.
     #[error("it proves for another key than this chain's")]
     OtherKey,
 }
@@ -177,13 +166,11 @@ impl Process {
         timeout(END_TIMEOUT, self.child.wait()).await.ok()?.ok()
     }
 
-    /// Whether the process still runs.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Has a proof made. If this future is dropped before it is done, the process must be dropped
-    /// too.
+    /// If this future is dropped before it is done, the process must be dropped too.
     pub(super) async fn prove(
         &mut self,
         request: &ProofRequest,
@@ -208,7 +195,6 @@ fn died(status: ExitStatus) -> Lost {
     Lost::Died(status.to_string())
 }
 
-/// The greeting of a prover for this key.
 fn greeted(key: &Hash) -> [u8; GREETING.len() + 32] {
     let mut bytes = [0; GREETING.len() + 32];
     let (greeting, id) = bytes.split_at_mut(GREETING.len());

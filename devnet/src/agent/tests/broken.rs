@@ -2,11 +2,9 @@
 
 use super::super::{Agent, AgentConfig};
 use crate::{
-    api::{
-        backend::Speculation as _,
-        types::{PipelineQuery, PipelineRequest},
-    },
+    api::backend::Speculation as _,
     topology::Options,
+    types::{PipelineQuery, PipelineRequest},
 };
 use cowboy_engine::{
     chain::Scheme,

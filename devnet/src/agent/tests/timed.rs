@@ -4,12 +4,12 @@
 use super::{AGENT, START, checked, options};
 use crate::{
     agent::{
+        WINDOW,
         chain_message::{ChainMessage, MessageKind},
         core::{AgentAction, Core},
         model::{self, Cost, Devnet},
-        sender::WINDOW,
     },
-    api::types::{PipelineStatus, TaskStatus},
+    types::{PipelineStatus, TaskStatus},
 };
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},

@@ -1,8 +1,8 @@
 //! Receipts, stores and logs of actors.
 
 use crate::{
-    api::types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
     storage::{Cause, Line, StoredLine},
+    types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
 };
 use cowboy_engine::{
     chain::{self, StoreChange},
@@ -13,7 +13,6 @@ use serde_json::Value;
 /// The largest integer that all JSON readers agree on (RFC 8259, section 6).
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// The work of actors for a transaction.
 pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
@@ -24,14 +23,12 @@ pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     }
 }
 
-/// Lines of log.
 pub(in crate::api) fn log(lines: &[(Address, String)]) -> Vec<LogLine> {
     let line =
         |(actor, text): &(Address, String)| LogLine { actor: (*actor).into(), text: text.clone() };
     lines.iter().map(line).collect()
 }
 
-/// A line of an actor's log.
 pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
     let StoredLine { height, cause, what, .. } = stored;
     let (transaction, timer, job) = match cause {
@@ -49,7 +46,6 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
     ActorLine { height: height.get(), transaction, timer, job, kind, text, name, data }
 }
 
-/// A key before and after.
 pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
     StateChange {
         actor: change.actor.into(),
@@ -66,7 +62,6 @@ pub(in crate::api) fn value(json: &[u8]) -> Value {
         .unwrap_or_else(|_| String::from_utf8_lossy(json).into_owned().into())
 }
 
-/// The same JSON with large integers in quotes.
 fn with_safe_integers(json: &[u8]) -> Vec<u8> {
     let mut safe = Vec::with_capacity(json.len());
     let mut rest = json;

@@ -2,7 +2,7 @@
 //! The API reports them, and a client that verifies them computes them again.
 
 use super::count;
-use crate::api::types::{MruRead, PresenceRead, SeedSource, UnderRule};
+use crate::types::{MruRead, PresenceRead, SeedSource, UnderRule};
 use cowboy_engine::{
     chain::{Certificate, DrawRecord, State},
     job::{SeedRule, filter::Verdict, selection},
@@ -15,27 +15,21 @@ use std::collections::BTreeSet;
 /// The name of the rule that ignores presence.
 const NO_FILTER: &str = "shadow";
 
-/// A draw with its context on the chain.
 pub(crate) struct Scene<'a> {
     /// The state after the block that drew or a later one, which knows the draw's validators and
     /// runners.
     pub state: &'a State,
-    /// The block that drew.
     pub height: Height,
     pub draw: &'a DrawRecord,
-    /// The number of runners that the job wants.
     pub wanted: u32,
     /// The runners that passed the filters and left the registry in the block that drew.
     pub gone: &'a BTreeSet<Address>,
-    /// The votes from which the draw's P(h) follows.
     pub ballots: Option<&'a Ballots>,
 }
 
-/// The certificate on the chain from which a P(h) follows.
 #[derive(Debug, Clone)]
 pub(crate) struct Ballots {
     pub height: Height,
-    /// The block that embeds it.
     pub embedded_in: Height,
     pub certificate: Certificate,
     /// The runners in its bitmaps, in order.
@@ -52,7 +46,6 @@ impl Ballots {
     }
 }
 
-/// The result that a draw would have had under a rule, by addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DrawOutcome {
     rule: &'static str,
@@ -63,7 +56,6 @@ pub(crate) struct DrawOutcome {
 }
 
 impl DrawOutcome {
-    /// Converts to the API's type, with names in place of addresses.
     pub fn named(&self, present: Vec<String>, committee: Vec<String>) -> UnderRule {
         let Self { rule, in_force, same, .. } = *self;
         UnderRule { rule: rule.to_owned(), in_force, present, committee, same }
@@ -76,7 +68,6 @@ impl Scene<'_> {
         self.draw.favoured(self.height).map(|favoured| (favoured.runner, favoured.multiplier))
     }
 
-    /// The source of the seed.
     pub fn seed_source(&self) -> SeedSource {
         let rule: SeedRule = self.state.params().selection_seed;
         let certificate = self.draw.certificate;
@@ -87,7 +78,6 @@ impl Scene<'_> {
         }
     }
 
-    /// The P(h) that the draw read.
     pub fn presence(&self) -> Option<PresenceRead> {
         let height = self.draw.presence?;
         let ballots = self.ballots;

@@ -6,8 +6,8 @@ use super::{
     transaction::hashes,
 };
 use crate::{
-    api::types::{Event, Text},
     storage::StoredEvent,
+    types::{Event, Text},
 };
 use cowboy_engine::{
     chain::{
@@ -32,7 +32,6 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-/// An event with its position.
 pub(in crate::api) fn event(stored: &StoredEvent) -> Event {
     let StoredEvent { height, position, event } = stored;
     Event {
@@ -47,7 +46,6 @@ pub(in crate::api) fn event(stored: &StoredEvent) -> Event {
     }
 }
 
-/// An event's own fields.
 pub(in crate::api) fn data(kind: &EventKind) -> Value {
     match kind {
         EventKind::PresenceUnavailable(PresenceUnavailable { newest }) => {
@@ -279,7 +277,6 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
     }
 }
 
-/// The fields of an event about timers.
 fn of_timer(kind: &EventKind) -> Value {
     match kind {
         EventKind::TimerScheduled(TimerScheduled {

@@ -1,6 +1,6 @@
 //! Blocks and certificates as fields. A client derives the same fields from the bytes.
 
-use crate::api::types::{
+use crate::types::{
     Bytes, BytesText, CertificateEvidence, HeaderEvidence, OpenBlock, VoteEvidence,
 };
 use cowboy_engine::chain::{Certificate, GenesisValidator, Header};

@@ -1,7 +1,7 @@
 //! Job specifications and their states.
 
 use super::{address, amount, optional_hex};
-use crate::api::types::{Candidate, JobStatus};
+use crate::types::{Candidate, JobStatus};
 use cowboy_engine::{
     job::{
         filter::Verdict,
@@ -15,7 +15,6 @@ use cowboy_engine::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A job's parameters.
 pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
     let JobSpec {
         work,
@@ -124,7 +123,6 @@ fn parameters(work: &Work) -> Value {
     }
 }
 
-/// A job's status.
 pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
     match status {
         spec::JobStatus::Pending => JobStatus::Pending,

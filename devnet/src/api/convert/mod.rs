@@ -12,12 +12,10 @@ pub(super) mod transaction;
 use cowboy_engine::primitives::{Address, Height, Wei};
 use serde_json::Value;
 
-/// A byte string.
 pub(super) fn hex(bytes: &[u8]) -> Value {
     format!("0x{}", hex::encode(bytes)).into()
 }
 
-/// A byte string that may be absent.
 pub(super) fn optional_hex(bytes: Option<&Vec<u8>>) -> Value {
     bytes.map_or(Value::Null, |bytes| hex(bytes))
 }

@@ -2,8 +2,8 @@
 
 use super::{actor, count};
 use crate::{
-    api::types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
     storage::{StoredLane, TimerEnd},
+    types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
 };
 use cowboy_engine::{
     chain::{Fire, ReceiptStatus, receipt::Charged},
@@ -18,18 +18,15 @@ pub(super) fn setting(key: &str, value: u64) -> Value {
     word.map_or_else(|| value.into(), Value::from)
 }
 
-/// Values of governed parameters, by key.
 pub(super) fn settings(settings: &[ProposedValue]) -> Value {
     let entry = |ProposedValue { key, value }: &ProposedValue| (key.clone(), setting(key, *value));
     Value::Object(settings.iter().map(entry).collect())
 }
 
-/// The status after the block at `head` of a timer that has not ended.
 pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {
     if timer.height <= head { TimerStatus::Due } else { TimerStatus::Scheduled }
 }
 
-/// How a timer ended.
 pub(in crate::api) const fn ended(end: TimerEnd) -> TimerStatus {
     match end {
         TimerEnd::Fired => TimerStatus::Fired,
@@ -40,7 +37,6 @@ pub(in crate::api) const fn ended(end: TimerEnd) -> TimerStatus {
     }
 }
 
-/// The queue's tier that holds a timer after the block at `head`.
 pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
     match TimerPlace::of(timer.height, timer.scheduled_at, head) {
         TimerPlace::CarryOver => TimerTier::CarryOver,
@@ -50,7 +46,6 @@ pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
     }
 }
 
-/// An agent's answer.
 pub(in crate::api) fn bid(bid: Bid) -> TimerBid {
     TimerBid {
         max_fee_per_cycle: bid.max_fee_per_cycle.into(),
@@ -59,7 +54,6 @@ pub(in crate::api) fn bid(bid: Bid) -> TimerBid {
     }
 }
 
-/// The use of the money set aside for a fire.
 pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
     TimerCharge {
         burned_cycle: charged.burned_cycle.into(),
@@ -70,13 +64,11 @@ pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
     }
 }
 
-/// A handler's return value.
 pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
     let result = &fire.outcome.result;
     (!result.is_empty()).then(|| actor::value(result))
 }
 
-/// A fire in its block.
 pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {
     let success = fire.status == ReceiptStatus::Success;
     BlockFire {
@@ -91,7 +83,6 @@ pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {
     }
 }
 
-/// The report of a block's lane.
 pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
     let report = &stored.report;
     let share = u128::from(report.consumed) * 1_000 / u128::from(report.capacity.max(1));
@@ -126,15 +117,13 @@ pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
     }
 }
 
-/// Numbers of timers by height or epoch.
 pub(in crate::api) fn buckets(
     buckets: impl IntoIterator<Item = (u64, u64)>,
-) -> Vec<crate::api::types::TimerBucket> {
-    let bucket = |(at, timers)| crate::api::types::TimerBucket { at, timers };
+) -> Vec<crate::types::TimerBucket> {
+    let bucket = |(at, timers)| crate::types::TimerBucket { at, timers };
     buckets.into_iter().map(bucket).collect()
 }
 
-/// The limit of a request, in the store's type.
 pub(in crate::api) fn limit(asked: Option<usize>, default: usize, most: usize) -> u32 {
     count(asked.unwrap_or(default).min(most))
 }

@@ -4,7 +4,7 @@ use super::{
     address, amount, height, hex, job,
     timer::{setting, settings},
 };
-use crate::api::types::TransactionStatus;
+use crate::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
         ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Payload,
@@ -23,7 +23,6 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-/// The fields of the payload of a transaction of `sender`.
 pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
     match &signed.transaction.payload {
         Payload::Transfer(Transfer { to, amount: moved }) => {
@@ -253,7 +252,6 @@ fn offers(capabilities: &Capabilities) -> Value {
     })
 }
 
-/// The status of a transaction in a block.
 pub(in crate::api) const fn status(status: &ReceiptStatus) -> TransactionStatus {
     match status {
         ReceiptStatus::Success => TransactionStatus::Success,

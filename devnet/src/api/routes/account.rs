@@ -3,18 +3,27 @@
 use crate::{
     api::{
         error::ApiError,
-        types::{Account, BEHIND},
+        route::{Route, many, one},
         view::View,
     },
     chain::mempool::Mempool,
+    types::{Account, BEHIND},
 };
 use cowboy_engine::{chain::State, primitives::Address};
 
 /// Maximum number of accounts in a list: the devnet's own first, then others by address.
 const LISTED: usize = 10_000;
 
-/// `GET /v1/accounts`
-pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/accounts", "The accounts, the devnet's own first, at most 10,000", list),
+        one("/v1/accounts/{account}", "An account", |view: &View, account: String| {
+            show(view, &account)
+        }),
+    ]
+}
+
+fn list(view: &View) -> Result<Vec<Account>, ApiError> {
     let own = &view.backend.accounts();
     let others = view.state.accounts().map(|(address, _)| address).filter(|a| !own.contains(a));
     let waiting = waiting(view);
@@ -22,7 +31,6 @@ pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
     Ok(shown.map(|address| account(view, &waiting, address)).collect())
 }
 
-/// `GET /v1/accounts/{account}`
 pub(super) fn show(view: &View, text: &str) -> Result<Account, ApiError> {
     Ok(account(view, &waiting(view), &view.resolve("account", text)?))
 }

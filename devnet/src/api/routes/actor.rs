@@ -3,20 +3,21 @@
 use crate::{
     api::{
         convert,
-        error::ApiError,
+        error::{ApiError, shown},
         extract::{InBody, InPath, InQuery},
-        server::ServerState,
-        types::{
-            ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
-            DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery,
-            STORE_PAGE, STORE_PAGE_LIMIT, StateEntry, StoreQuery,
-        },
-        view::{self, View},
+        route::{Route, many, one},
+        state::ServerState,
+        view::View,
     },
     chain::ledger::STATES_KEPT,
     storage::{PAGE_BYTES, Page, StoredLine},
+    types::{
+        ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
+        DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery, STORE_PAGE,
+        STORE_PAGE_LIMIT, StateEntry, StoreQuery,
+    },
 };
-use axum::{Json, extract::State as Extracted};
+use axum::{Json, extract::State as Extracted, http::Method};
 use cowboy_engine::{
     actor::{self, Budget},
     chain::{
@@ -25,10 +26,37 @@ use cowboy_engine::{
     fees::meter,
     primitives::{Address, Height, Wei},
 };
+use cowboy_host::http::openapi::Operation;
 use std::sync::Arc;
 
-/// `GET /v1/actors`
-pub(super) fn list(view: &View, query: &ActorQuery) -> Result<Vec<ActorSummary>, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/actors", "Actors, newest first", |view: &View, (), query: ActorQuery| {
+            list(view, &query)
+        }),
+        one(
+            "/v1/actors/{actor}",
+            "An actor and a page of its store",
+            |view: &View, actor: String, query: StoreQuery| show(view, &actor, &query),
+        ),
+        one(
+            "/v1/actors/{actor}/logs",
+            "Lines and events from an actor, and the errors of failed calls",
+            |view: &View, actor: String, query: LogQuery| logs(view, &actor, &query),
+        ),
+        Route::new(
+            Method::POST,
+            "/v1/actors/{actor}/dry-run",
+            dry_run,
+            Operation::new("The effects that a call of an actor would have; changes nothing")
+                .one::<DryRun>(200)
+                .query::<NodeQuery>()
+                .body::<DryRunRequest>(),
+        ),
+    ]
+}
+
+fn list(view: &View, query: &ActorQuery) -> Result<Vec<ActorSummary>, ApiError> {
     let limit = query.limit.unwrap_or(ACTOR_PAGE).min(ACTOR_PAGE_LIMIT);
     let deployer =
         query.deployer.as_deref().map(|text| view.resolve("account", text)).transpose()?;
@@ -54,8 +82,7 @@ fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary
     }
 }
 
-/// `GET /v1/actors/{actor}`
-pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
+fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
     let (address, actor) = find(view, &view.state, text)?;
     let code = view.state.code(&actor.code).ok_or_else(|| {
         ApiError::internal(format!("actor {address} is of code {}, which is not there", actor.code))
@@ -82,7 +109,6 @@ pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor,
     })
 }
 
-/// A page of an actor's store and the key after it.
 fn stored(
     state: &chain::State,
     actor: &Address,
@@ -102,8 +128,7 @@ fn stored(
     (page, None)
 }
 
-/// `GET /v1/actors/{actor}/logs`
-pub(super) fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog, ApiError> {
+fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog, ApiError> {
     let (actor, _) = find(view, &view.state, text)?;
     let limit = query.limit.unwrap_or(LOG_PAGE).clamp(1, LOG_PAGE_LIMIT);
     let from = query.from.map(Height::new);
@@ -129,7 +154,7 @@ pub(super) fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog
 }
 
 /// `POST /v1/actors/{actor}/dry-run`: changes nothing, and so needs no token.
-pub(super) async fn dry_run(
+async fn dry_run(
     Extracted(shared): Extracted<Arc<ServerState>>,
     InPath(actor): InPath<String>,
     InQuery(node): InQuery<NodeQuery>,
@@ -170,10 +195,8 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
     Ok(told(ran, (actor, trial.handler, sender), state.height()))
 }
 
-/// The handler of a gas bidding agent.
 const AGENT_HANDLER: &str = "getGasBid";
 
-/// Whether an actor has a handler of this name.
 fn has_handler(state: &chain::State, actor: &chain::Actor, name: &str) -> bool {
     let module = state.code(&actor.code).and_then(|code| code.module(&state.params().actors).ok());
     module.is_some_and(|module| module.handlers().iter().any(|known| known.name == name))
@@ -193,7 +216,7 @@ fn context(payload: &[u8]) -> Result<[Option<u128>; 8], ApiError> {
         })?;
     for (name, value) in object {
         let place = fields.iter().position(|field| *field == name).ok_or_else(|| {
-            let name = view::shown(&name);
+            let name = shown(&name);
             ApiError::bad_request(format!("GBAContext has no field `{name}`")).hint(hint())
         })?;
         let number = match &value {
@@ -208,7 +231,6 @@ fn context(payload: &[u8]) -> Result<[Option<u128>; 8], ApiError> {
     Ok(given)
 }
 
-/// The API's answer for a dry run.
 fn told(
     ran: chain::DryRun,
     (actor, handler, sender): (Address, String, Address),
@@ -248,7 +270,6 @@ fn told(
     }
 }
 
-/// The state after a recent block.
 fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
     view.reached(height)?;
     let rooted = view.state_at(height).ok_or_else(|| {
@@ -281,7 +302,7 @@ pub(super) fn find(
         })?;
         return Ok((address, *actor));
     }
-    let shown = view::shown(text);
+    let shown = shown(text);
     let Some(first) = beginning(text) else {
         return Err(ApiError::not_found(format!("there is no actor `{shown}`")).hint(
             "expected a name, an address or enough of its beginning, or latest; list them: \

@@ -1,32 +1,90 @@
 //! Runners of the devnet's process: their capacity, and starting and stopping them.
 
-use crate::api::{
-    backend::{Backend, Switch},
-    error::ApiError,
-    extract::{Authorized, InBody, InPath},
-    nodes,
-    server::ServerState,
-    steer::Steer,
+use crate::{
+    api::{
+        backend::{Backend, Switch},
+        error::{ApiError, shown},
+        extract::{Authorized, InBody, InPath},
+        nodes,
+        route::{Route, act},
+        state::ServerState,
+        steer::{Steer, Told},
+    },
     types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
-    view::shown,
 };
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, http::Method};
 use cowboy_engine::primitives::Address;
+use cowboy_host::http::openapi::Operation;
 use std::sync::Arc;
 
-/// What a handler answers.
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/v1/runners/{runner}/backpressure",
+            show,
+            Operation::new("The capacity for jobs of a runner of the devnet's process")
+                .one::<RunnerLoad>(200),
+        ),
+        act(
+            "/v1/runners/{runner}/backpressure",
+            limit,
+            Operation::new(
+                "Limits the number of jobs that a runner takes at a time; running jobs continue",
+            )
+            .one::<RunnerLoad>(200)
+            .body::<LimitRequest>(),
+        ),
+        act(
+            "/v1/runners/{runner}/capabilities",
+            change,
+            Operation::new("Withdraws registered abilities of a runner for now, or restores them")
+                .one::<RunnerLoad>(200)
+                .body::<CapabilitiesRequest>(),
+        ),
+        steering(
+            "/v1/runners/{runner}/pause",
+            "Pauses a runner: it takes no new jobs and is not present",
+            Steer::Pause,
+        ),
+        steering("/v1/runners/{runner}/resume", "Resumes a paused runner", Steer::Resume),
+        switching("/v1/runners/{runner}/start", "Starts a stopped runner", Switch::Start),
+        switching(
+            "/v1/runners/{runner}/stop",
+            "Stops a runner: it says goodbye and gives up its jobs",
+            Switch::Stop,
+        ),
+    ]
+}
+
 type HandlerAnswer = Result<Json<RunnerLoad>, ApiError>;
 
-/// `GET /v1/runners/{runner}/backpressure`
-pub(super) async fn show(
+async fn show(
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
 ) -> HandlerAnswer {
     steer(&shared.backend, &runner, Steer::Look).await
 }
 
-/// `POST /v1/runners/{runner}/backpressure`
-pub(super) async fn limit(
+fn steering(path: &'static str, summary: &'static str, wanted: Steer) -> Route {
+    let handler = async move |_: Authorized,
+                              State(shared): State<Arc<ServerState>>,
+                              InPath(runner): InPath<String>| {
+        steer(&shared.backend, &runner, wanted).await
+    };
+    act(path, handler, Operation::new(summary).one::<RunnerLoad>(200))
+}
+
+fn switching(path: &'static str, summary: &'static str, wanted: Switch) -> Route {
+    let handler = async move |_: Authorized,
+                              State(shared): State<Arc<ServerState>>,
+                              InPath(runner): InPath<String>| {
+        switch(&shared.backend, &runner, wanted).await
+    };
+    act(path, handler, Operation::new(summary).one::<RunnerLoad>(200))
+}
+
+async fn limit(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
@@ -35,8 +93,7 @@ pub(super) async fn limit(
     steer(&shared.backend, &runner, request.steer()?).await
 }
 
-/// `POST /v1/runners/{runner}/capabilities`
-pub(super) async fn change(
+async fn change(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
@@ -45,43 +102,6 @@ pub(super) async fn change(
     steer(&shared.backend, &runner, request.steer()?).await
 }
 
-/// `POST /v1/runners/{runner}/pause`
-pub(super) async fn pause(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-) -> HandlerAnswer {
-    steer(&shared.backend, &runner, Steer::Pause).await
-}
-
-/// `POST /v1/runners/{runner}/resume`
-pub(super) async fn resume(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-) -> HandlerAnswer {
-    steer(&shared.backend, &runner, Steer::Resume).await
-}
-
-/// `POST /v1/runners/{runner}/start`
-pub(super) async fn start(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-) -> HandlerAnswer {
-    switch(&shared.backend, &runner, Switch::Start).await
-}
-
-/// `POST /v1/runners/{runner}/stop`
-pub(super) async fn stop(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-) -> HandlerAnswer {
-    switch(&shared.backend, &runner, Switch::Stop).await
-}
-
-/// Resolves a name or an address of a runner of the process.
 fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
     let address = backend.names.resolve(text);
     let found = address.filter(|address| backend.runner_runs(address).is_some());
@@ -102,12 +122,14 @@ fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
 async fn steer(backend: &Backend, text: &str, steer: Steer) -> HandlerAnswer {
     let (name, address) = find(backend, text)?;
     let looks = steer == Steer::Look;
-    let told = (backend.hooks.steer)(&name, steer).await.transpose()?;
-    if told.is_none() && !looks {
-        return Err(ApiError::conflict(format!("runner `{name}` is stopped"))
-            .hint(format!("start it: cowboyctl runner start {name}")));
+    match (backend.hooks.steer)(&name, steer).await.transpose()? {
+        Some(Told { load, withdrawn }) => {
+            Ok(Json(RunnerLoad::new(&name, address, &load, &withdrawn)))
+        }
+        None if looks => Ok(Json(RunnerLoad::stopped(&name, address))),
+        None => Err(ApiError::conflict(format!("runner `{name}` is stopped"))
+            .hint(format!("start it: cowboyctl runner start {name}"))),
     }
-    Ok(Json(RunnerLoad::new(&name, address, told)))
 }
 
 async fn switch(backend: &Arc<Backend>, text: &str, wanted: Switch) -> HandlerAnswer {

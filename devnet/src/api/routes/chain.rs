@@ -3,14 +3,16 @@
 use crate::{
     api::{
         convert::{self, count},
-        error::ApiError,
-        types::{
-            Block, BlockTransaction, Burned, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery,
-            Fee, Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
-        },
-        view::{self, View, time},
+        error::{ApiError, shown},
+        ids,
+        route::{Route, one},
+        view::{View, time},
     },
     storage::{EventFilter, Page, StoredTransaction},
+    types::{
+        Block, BlockTransaction, Burned, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
+        Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
+    },
 };
 use cowboy_engine::{
     chain::{self, EventKind, Scheme, SignedTransaction},
@@ -18,18 +20,43 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height},
 };
 
-/// `GET /v1/chain/head`
-pub(super) fn head(view: &View) -> Result<Head, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one("/v1/chain/head", "The newest finalized and executed block", head),
+        one(
+            "/v1/chain/parameters",
+            "The chain's parameters and limits that a signer has to know",
+            parameters,
+        ),
+        one("/v1/chain/burned", "The wei burned since genesis, by purpose", |view: &View| {
+            Ok(burned(view))
+        }),
+        one("/v1/chain/blocks/{height}", "A finalized block", |view: &View, height: String| {
+            block(view, &height)
+        }),
+        one(
+            "/v1/chain/transactions/{hash}",
+            "A transaction and its receipt",
+            |view: &View, hash: String| transaction(view, &hash),
+        ),
+        one(
+            "/v1/chain/events",
+            "A page of events; blocks are never split",
+            |view: &View, (), query: EventQuery| events(view, &query),
+        ),
+    ]
+}
+
+fn head(view: &View) -> Result<Head, ApiError> {
     let (_, finalized_at) = view.executed(view.head())?;
     let height = view.head().get();
     Ok(Head { height, hash: view.state.head_hash().into(), finalized_at })
 }
 
-/// `GET /v1/chain/parameters`
-pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
+fn parameters(view: &View) -> Result<Parameters, ApiError> {
     let (state, backend) = (&view.state, &view.backend);
     Ok(Parameters {
-        chain_id: crate::api::types::ChainId(backend.chain_id).into(),
+        chain_id: crate::types::ChainId(backend.chain_id).into(),
         height: state.height().next().get(),
         genesis: backend.genesis_hash.into(),
         block_time_ms: u64::try_from(backend.block_time.as_millis()).unwrap_or(u64::MAX),
@@ -59,7 +86,6 @@ fn proofs(scheme: &Scheme) -> ProofParameters {
     }
 }
 
-/// `GET /v1/chain/blocks/{height}`
 pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
     let height = view.height(height, view.head())?;
     let chain::Block { header, certificates, transactions } = view.block(height)?;
@@ -121,9 +147,8 @@ pub(in crate::api) fn certificate_heights(
     Ok(heights.into_iter().map(Height::get).collect())
 }
 
-/// `GET /v1/chain/transactions/{hash}`
 pub(super) fn transaction(view: &View, hash: &str) -> Result<Transaction, ApiError> {
-    let hash = view::hash("transaction hash", hash)?;
+    let hash = ids::hash("transaction hash", hash)?;
     if let Some(stored) = view.store().transaction(&hash)? {
         return included(view, hash, stored);
     }
@@ -176,7 +201,6 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     Ok(transaction)
 }
 
-/// A transaction without its results.
 fn describe(
     view: &View,
     hash: Hash,
@@ -203,11 +227,10 @@ fn describe(
     }
 }
 
-/// `GET /v1/chain/events`
-pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiError> {
+fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiError> {
     let kind = query.kind.as_deref();
     if let Some(kind) = kind.filter(|kind| !EventKind::NAMES.contains(kind)) {
-        let kind = view::shown(kind);
+        let kind = shown(kind);
         return Err(ApiError::bad_request(format!("kind: no event is called `{kind}`"))
             .hint(format!("expected one of {}", EventKind::NAMES.join(", "))));
     }
@@ -241,8 +264,7 @@ pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiEr
     })
 }
 
-/// `GET /v1/chain/burned`
-pub(super) fn burned(view: &View) -> Burned {
+fn burned(view: &View) -> Burned {
     let (state, burned) = (&view.state, view.state.burned());
     Burned {
         height: state.height().get(),

@@ -12,23 +12,26 @@ use crate::{
     api::{
         convert::count,
         error::ApiError,
-        types::{
-            COMPARED_BLOCKS, COMPARED_DRAWS, ComparedDraw, ComparisonQuery, PresenceComparison,
-        },
+        route::{Route, one},
         view::View,
     },
     storage::{Page, StoredDraw},
+    types::{COMPARED_BLOCKS, COMPARED_DRAWS, ComparedDraw, ComparisonQuery, PresenceComparison},
 };
 use cowboy_engine::{
     job::filter::Filter,
     primitives::{Address, Height, Wei},
 };
 
-/// `GET /v1/presence/compare`
-pub(super) fn compare(
-    view: &View,
-    query: &ComparisonQuery,
-) -> Result<PresenceComparison, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![one(
+        "/v1/presence/compare",
+        "The choices of draws with and without the presence filter",
+        |view: &View, (), query: ComparisonQuery| compare(view, &query),
+    )]
+}
+
+fn compare(view: &View, query: &ComparisonQuery) -> Result<PresenceComparison, ApiError> {
     let (from, to, Page { rows, more }) = match &query.job {
         Some(job) => of_job(view, query, job)?,
         None => of_blocks(view, query)?,

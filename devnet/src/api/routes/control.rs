@@ -1,32 +1,41 @@
 //! Routes that change state: transactions, starting and stopping.
 
-use crate::api::{
-    backend::{Membership, MembershipError, SaveError, Switch},
-    error::{ApiError, funding},
-    extract::{Authorized, InBody, InPath, InQuery},
-    nodes,
-    routes::names,
-    server::ServerState,
+use crate::{
+    api::{
+        backend::{Membership, MembershipError, SaveError, Switch},
+        error::{ApiError, funding},
+        extract::{Authorized, InBody, InPath, InQuery},
+        nodes,
+        route::{Route, act},
+        routes::names,
+        state::ServerState,
+        view::{Glance, View},
+    },
+    chain::mempool::MempoolError,
+    topology::{Name, NameError},
     types::{
         Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
         NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted, TransactionRequest,
         Validator,
     },
-    view::{Glance, View},
 };
-use crate::{
-    chain::mempool::MempoolError,
-    topology::{Name, NameError},
+use axum::{
+    Json,
+    extract::State,
+    http::{Method, StatusCode},
 };
-use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{Payload, SignedTransaction, admission::AdmissionError},
     primitives::Shortfall,
 };
+use cowboy_host::http::openapi::Operation;
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+
+/// The route that saves a devnet, which has a longer time limit than the others.
+pub(in crate::api) const SNAPSHOTS: &str = "/v1/snapshots";
 
 /// Maximum number of blocks for which one request lifts the pace.
 const MAX_ADVANCE: u64 = 100_000;
@@ -34,8 +43,87 @@ const MAX_ADVANCE: u64 = 100_000;
 /// gone.
 const MAX_ADVANCE_MS: u64 = 3_600_000;
 
-/// `POST /v1/transactions`
-pub(super) async fn submit(
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        act(
+            "/v1/chain/advance",
+            advance,
+            Operation::new("Lifts the pace of the chain for a number of blocks")
+                .one::<Advance>(202)
+                .body::<AdvanceRequest>(),
+        ),
+        act(
+            "/v1/accounts",
+            name_account,
+            Operation::new("Gives an account a name on this devnet")
+                .one::<Account>(201)
+                .body::<AccountRequest>(),
+        ),
+        act(
+            "/v1/names",
+            give_name,
+            Operation::new("Gives an actor, a timer or a job a name on this devnet")
+                .one::<NameRequest>(201)
+                .body::<NameRequest>(),
+        ),
+        act(
+            "/v1/transactions",
+            submit,
+            Operation::new(
+                "Submits a signed transaction to the mempools of all validators, or of one",
+            )
+            .one::<TransactionAccepted>(202)
+            .query::<NodeQuery>()
+            .body::<TransactionRequest>(),
+        ),
+        switching("/v1/validators/{validator}/stop", "Stops a running validator", Switch::Stop),
+        switching("/v1/validators/{validator}/start", "Starts a stopped validator", Switch::Start),
+        switching(
+            "/v1/validators/{validator}/resync",
+            "Restarts a validator, running or not, without its stored chain",
+            Switch::Resync,
+        ),
+        act(
+            "/v1/validators",
+            join,
+            Operation::new(
+                "Starts a validator that follows the chain, and votes once it is in the committee",
+            )
+            .one::<Validator>(201)
+            .body::<JoinRequest>(),
+        ),
+        act(
+            "/v1/validators/{validator}/leave",
+            leave,
+            Operation::new("Stops and removes a validator that has left the committee")
+                .one::<Left>(200),
+        ),
+        act(
+            SNAPSHOTS,
+            save,
+            Operation::new(
+                "Saves the devnet as a snapshot; its validators stop meanwhile and start again",
+            )
+            .one::<Snapshot>(201)
+            .body::<SaveRequest>(),
+        ),
+        act(
+            "/v1/shutdown",
+            shutdown,
+            Operation::new("Begins to stop the devnet").one::<Stopping>(202),
+        ),
+        Route::new(
+            Method::POST,
+            "/runner/{runner}/heartbeat",
+            heartbeat,
+            Operation::new("A runner's heartbeat: a signed `runner_heartbeat` transaction")
+                .one::<TransactionAccepted>(202)
+                .body::<TransactionRequest>(),
+        ),
+    ]
+}
+
+async fn submit(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InQuery(node): InQuery<NodeQuery>,
@@ -55,7 +143,7 @@ pub(super) async fn submit(
 }
 
 /// `POST /runner/{runner}/heartbeat`: the runner's signature on the transaction replaces the token.
-pub(super) async fn heartbeat(
+async fn heartbeat(
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<TransactionRequest>,
@@ -145,8 +233,7 @@ pub(super) fn takes_part(view: &View) -> Result<(), ApiError> {
     }
 }
 
-/// `POST /v1/chain/advance`
-pub(super) async fn advance(
+async fn advance(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<AdvanceRequest>,
@@ -171,8 +258,7 @@ pub(super) async fn advance(
     Ok((StatusCode::ACCEPTED, Json(Advance { from: from.get(), to: to.get() })))
 }
 
-/// `POST /v1/accounts`
-pub(super) async fn name_account(
+async fn name_account(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<AccountRequest>,
@@ -187,8 +273,7 @@ pub(super) async fn name_account(
     Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
 }
 
-/// `POST /v1/names`
-pub(super) async fn give_name(
+async fn give_name(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<NameRequest>,
@@ -198,8 +283,7 @@ pub(super) async fn give_name(
     Ok((StatusCode::CREATED, Json(given)))
 }
 
-/// `POST /v1/snapshots`
-pub(super) async fn save(
+async fn save(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<SaveRequest>,
@@ -220,31 +304,13 @@ fn parsed(name: &str) -> Result<Name, ApiError> {
     name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))
 }
 
-/// `POST /v1/validators/{validator}/stop`
-pub(super) async fn stop(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(validator): InPath<String>,
-) -> Result<Json<Validator>, ApiError> {
-    switch(shared, validator, Switch::Stop).await
-}
-
-/// `POST /v1/validators/{validator}/start`
-pub(super) async fn start(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(validator): InPath<String>,
-) -> Result<Json<Validator>, ApiError> {
-    switch(shared, validator, Switch::Start).await
-}
-
-/// `POST /v1/validators/{validator}/resync`
-pub(super) async fn resync(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(validator): InPath<String>,
-) -> Result<Json<Validator>, ApiError> {
-    switch(shared, validator, Switch::Resync).await
+fn switching(path: &'static str, summary: &'static str, wanted: Switch) -> Route {
+    let handler = async move |_: Authorized,
+                              State(shared): State<Arc<ServerState>>,
+                              InPath(validator): InPath<String>| {
+        switch(shared, validator, wanted).await
+    };
+    act(path, handler, Operation::new(summary).one::<Validator>(200))
 }
 
 async fn switch(
@@ -261,8 +327,7 @@ async fn switch(
     shared.blocking(show).await.map(Json)
 }
 
-/// `POST /v1/validators`
-pub(super) async fn join(
+async fn join(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<JoinRequest>,
@@ -277,8 +342,7 @@ pub(super) async fn join(
     Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
 }
 
-/// `POST /v1/validators/{validator}/leave`
-pub(super) async fn leave(
+async fn leave(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InPath(validator): InPath<String>,
@@ -302,8 +366,7 @@ async fn change(shared: &Arc<ServerState>, change: Membership) -> Result<String,
     })
 }
 
-/// `POST /v1/shutdown`
-pub(super) async fn shutdown(
+async fn shutdown(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
 ) -> (StatusCode, Json<Stopping>) {

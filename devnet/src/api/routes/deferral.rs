@@ -13,8 +13,8 @@
 //! priced out, and otherwise used as it is, which the explanation says.
 
 use crate::{
-    api::types::{Deferral, DeferralReason},
     storage::StoredLane,
+    types::{Deferral, DeferralReason},
 };
 use cowboy_engine::{
     primitives::Height,
@@ -25,7 +25,6 @@ use std::collections::BTreeSet;
 /// Maximum number of runs in an answer: the newest ones.
 pub(super) const RUNS: usize = 1_000;
 
-/// A timer that waits or waited, with its history.
 pub(super) struct Subject<'a> {
     /// Its record; the payload is not used.
     pub timer: &'a Timer,
@@ -39,14 +38,10 @@ pub(super) struct Subject<'a> {
     pub unanswered: &'a BTreeSet<Height>,
 }
 
-/// A block lowered the limits of a due timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clamp {
-    /// The first block with the new limits.
     pub at: Height,
-    /// Its limits before.
     pub before: Room,
-    /// Its limits since then.
     pub after: Room,
 }
 
@@ -81,7 +76,6 @@ impl Subject<'_> {
         life.map_or(self.timer.expires_at, |(_, expires_at)| *expires_at)
     }
 
-    /// Its limits in the block at this height.
     fn asks(&self, at: Height) -> Room {
         let since = self.clamps.partition_point(|clamp| clamp.at <= at);
         let last = since.checked_sub(1).and_then(|index| self.clamps.get(index));
@@ -199,7 +193,6 @@ impl Subject<'_> {
     }
 }
 
-/// The unused room of a block's lane.
 const fn left(lane: &StoredLane) -> Room {
     let report = &lane.report;
     let all = Room { cycles: report.capacity, cells: report.cell_capacity };
@@ -351,6 +344,7 @@ mod tests {
             explain(&subject, std::slice::from_ref(lane))[0].reason
         };
         use DeferralReason::{LaneFull, PricedOut};
+
         assert_eq!(reason(&asking(bid(19)), &lane(10), &[]), PricedOut);
         assert_eq!(reason(&asking(bid(20)), &lane(10), &[]), LaneFull);
         // The default bid covers the price: the agent was not asked, or it failed.
@@ -389,6 +383,7 @@ mod tests {
         let runs = explain(&subject, &[lane(10), lane(11)]);
         let reasons: Vec<_> = runs.iter().map(|run| (run.from, run.reason)).collect();
         use DeferralReason::{InsufficientFunds, LaneFull};
+
         assert_eq!(reasons, [(10, LaneFull), (11, InsufficientFunds)]);
     }
 
@@ -401,6 +396,7 @@ mod tests {
         let runs = explain(&subject, &[lane(11), lane(12), lane(13)]);
         let reasons: Vec<_> = runs.iter().map(|run| (run.from, run.reason)).collect();
         use DeferralReason::{GcWaiting, LaneFull};
+
         assert_eq!(reasons, [(11, LaneFull), (12, GcWaiting), (13, LaneFull)]);
     }
 }

@@ -13,13 +13,14 @@ use crate::{
     api::{
         convert,
         error::ApiError,
-        types::{
-            AgentState, DUE_PAGE, DUE_PAGE_LIMIT, DeferralReason, DueFate, DueQuery, DueTimer,
-            DueTimers, GbaContext, TimerQuote,
-        },
+        route::{Route, one},
         view::View,
     },
     storage::StoredLane,
+    types::{
+        AgentState, DUE_PAGE, DUE_PAGE_LIMIT, DeferralReason, DueFate, DueQuery, DueTimer,
+        DueTimers, GbaContext, TimerQuote,
+    },
 };
 use cowboy_engine::{
     chain::{self, EventKind, Fate, Outlook, Prospect, Quote, QuoteError, Unasked},
@@ -28,8 +29,22 @@ use cowboy_engine::{
 };
 use std::collections::BTreeSet;
 
-/// `GET /v1/timers/due`
-pub(super) fn list(view: &View, query: &DueQuery) -> Result<DueTimers, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one(
+            "/v1/timers/due",
+            "The timers due in the next block: rank, weight, reasons for waiting",
+            |view: &View, (), query: DueQuery| list(view, &query),
+        ),
+        one(
+            "/v1/timers/{timer}/bid",
+            "The bid of a timer's agent for the next block, and the timer's rank with it",
+            |view: &View, timer: String| bid(view, &timer),
+        ),
+    ]
+}
+
+fn list(view: &View, query: &DueQuery) -> Result<DueTimers, ApiError> {
     let actor = query.actor.as_deref().map(|text| actor::find(view, &view.state, text));
     let actor = actor.transpose()?.map(|(address, _)| address);
     let limit = query.limit.unwrap_or(DUE_PAGE).min(DUE_PAGE_LIMIT);
@@ -73,7 +88,6 @@ impl Newest {
         Ok(Self { height, lane: view.store().lanes(height, height)?.pop(), unanswered })
     }
 
-    /// The reason why a timer did not fire in it, if the timer was due.
     fn reason(&self, timer: &Timer) -> Option<(DeferralReason, String)> {
         let lane = self.lane.filter(|_| timer.height <= self.height)?;
         let told = self.unanswered.contains(&timer.id).then_some(self.height);
@@ -121,7 +135,6 @@ const fn fate(fate: Fate) -> DueFate {
     }
 }
 
-/// The reason why an agent is not asked, in words.
 fn unasked(why: Unasked) -> String {
     let text = match why {
         Unasked::Policy => "under fifo no agent is asked",
@@ -175,8 +188,7 @@ fn in_words(prospect: &Prospect, prices: &Prices) -> String {
     }
 }
 
-/// `GET /v1/timers/{timer}/bid`
-pub(super) fn bid(view: &View, text: &str) -> Result<TimerQuote, ApiError> {
+fn bid(view: &View, text: &str) -> Result<TimerQuote, ApiError> {
     let stored = timer::find(view, text)?;
     let id = stored.timer.id;
     let quote = chain::quote(&view.state, &id).map_err(|error| {

@@ -4,13 +4,14 @@ use crate::{
     api::{
         convert::evidence,
         error::ApiError,
-        types::{
-            Bytes, BytesText, EVIDENCE_PAGE, EVIDENCE_PAGE_BYTES, EVIDENCE_PAGE_LIMIT, Evidence,
-            EvidencePage, EvidenceQuery, PresenceEvidence, RawBlock,
-        },
+        route::{Route, one},
         view::View,
     },
     storage::{StorageError, StoredPresence},
+    types::{
+        Bytes, BytesText, EVIDENCE_PAGE, EVIDENCE_PAGE_BYTES, EVIDENCE_PAGE_LIMIT, Evidence,
+        EvidencePage, EvidenceQuery, PresenceEvidence, RawBlock,
+    },
 };
 use cowboy_engine::{
     chain::{self, Certificate},
@@ -20,8 +21,22 @@ use cowboy_engine::{
     },
 };
 
-/// `GET /v1/chain/evidence`
-pub(super) fn page(view: &View, query: &EvidenceQuery) -> Result<EvidencePage, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one(
+            "/v1/chain/blocks/{height}/evidence",
+            "A final block and its certificate, as bytes and as fields",
+            |view: &View, height: String| show(view, &height),
+        ),
+        one(
+            "/v1/chain/evidence",
+            "A page of final blocks and their certificates, as bytes",
+            |view: &View, (), query: EvidenceQuery| page(view, &query),
+        ),
+    ]
+}
+
+fn page(view: &View, query: &EvidenceQuery) -> Result<EvidencePage, ApiError> {
     let from = Height::new(query.from.unwrap_or(1));
     view.reached(from)?;
     view.kept(from)?;
@@ -38,8 +53,7 @@ pub(super) fn page(view: &View, query: &EvidenceQuery) -> Result<EvidencePage, A
     Ok(EvidencePage { blocks, head: view.head().get() })
 }
 
-/// `GET /v1/chain/blocks/{height}/evidence`
-pub(super) fn show(view: &View, height: &str) -> Result<Evidence, ApiError> {
+fn show(view: &View, height: &str) -> Result<Evidence, ApiError> {
     let height = view.height(height, view.head())?;
     let (block, raw) = raw(view, height)?;
     let fields = |certificate: &Certificate| {

@@ -1,23 +1,54 @@
 //! Injected faults.
 
-use crate::api::{
-    error::ApiError,
-    extract::{Authorized, InBody, InPath},
-    faults,
-    server::ServerState,
+use crate::{
+    api::{
+        error::ApiError,
+        extract::{Authorized, InBody, InPath},
+        faults,
+        route::{Route, TOKEN, act, many},
+        state::ServerState,
+        view::Glance,
+    },
     types::{Fault, FaultRequest},
-    view::Glance,
 };
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, http::Method};
+use cowboy_host::http::openapi::Operation;
 use std::sync::Arc;
 
-/// `GET /v1/faults`
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/faults", "The injected faults in force, oldest first", |glance: &Glance| {
+            Ok(list(glance))
+        }),
+        act(
+            "/v1/faults",
+            lay,
+            Operation::new("Injects a fault; one of the same kind at the same place is replaced")
+                .one::<Fault>(200)
+                .body::<FaultRequest>(),
+        ),
+        Route::new(
+            Method::DELETE,
+            "/v1/faults",
+            heal_all,
+            Operation::new("Heals every fault").many::<Fault>().token(TOKEN),
+        ),
+        Route::new(
+            Method::DELETE,
+            "/v1/faults/{fault}",
+            heal,
+            Operation::new("Heals the fault with a number, or the faults of a node")
+                .many::<Fault>()
+                .token(TOKEN),
+        ),
+    ]
+}
+
 pub(super) fn list(glance: &Glance) -> Vec<Fault> {
     faults::list(&glance.backend)
 }
 
-/// `POST /v1/faults`
-pub(super) async fn lay(
+async fn lay(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<FaultRequest>,
@@ -29,16 +60,14 @@ pub(super) async fn lay(
     task.await.map_err(|error| ApiError::internal(error.to_string()))?.map(Json)
 }
 
-/// `DELETE /v1/faults`
-pub(super) async fn heal_all(
+async fn heal_all(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
 ) -> Result<Json<Vec<Fault>>, ApiError> {
     faults::heal_some(&shared.backend, None).await.map(Json)
 }
 
-/// `DELETE /v1/faults/{fault}`
-pub(super) async fn heal(
+async fn heal(
     _: Authorized,
     State(shared): State<Arc<ServerState>>,
     InPath(fault): InPath<String>,

@@ -1,18 +1,19 @@
 //! Jobs and their results.
 
-use super::names;
 use crate::{
     api::{
         backend::ReportedProgress,
         convert,
         error::ApiError,
-        types::{
-            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobDispatch, JobEvent, JobQuery, JobResult,
-            JobSummary, NamedKind, RunnerProgress, Text, TimeText,
-        },
+        ids,
+        route::{Route, many, one},
         view::{View, time},
     },
     storage::{StoredEvent, StoredResult},
+    types::{
+        Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobDispatch, JobEvent, JobQuery, JobResult,
+        JobSummary, NamedKind, RunnerProgress, Text, TimeText,
+    },
     validator::journal::DispatchAnswer,
 };
 use cowboy_engine::{
@@ -23,8 +24,24 @@ use cowboy_engine::{
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// `GET /v1/jobs`
-pub(super) fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/jobs", "Jobs, newest first", |view: &View, (), query: JobQuery| {
+            list(view, &query)
+        }),
+        one("/v1/jobs/{id}", "A job and its events", |view: &View, id: String| show(view, &id)),
+        one("/v1/jobs/{id}/result", "A job's verified result", |view: &View, id: String| {
+            result(view, &id)
+        }),
+        many(
+            "/v1/jobs/{id}/dispatches",
+            "The dispatches of a job by each running validator, and their outcomes",
+            |view: &View, id: String| dispatches(view, &id),
+        ),
+    ]
+}
+
+fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, ApiError> {
     let limit = query.limit.unwrap_or(JOB_PAGE).min(JOB_PAGE_LIMIT);
     let kind = query.kind.as_deref().map(str::parse::<JobKind>).transpose();
     let kind = kind.map_err(|error| ApiError::bad_request(format!("kind: {error}")))?;
@@ -58,8 +75,7 @@ fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
     }
 }
 
-/// `GET /v1/jobs/{id}`
-pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
+fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     let id = named(view, id)?;
     let job = find(view, &id)?;
     let outcome = outcome(job);
@@ -133,7 +149,7 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
 
 /// `GET /v1/jobs/{id}/dispatches`: by attempt, runner and validator. Only running validators
 /// answer, and they remember only their dispatches since they started.
-pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiError> {
+fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiError> {
     let id = named(view, id)?;
     find(view, &id)?;
     let mut dispatches = Vec::new();
@@ -159,8 +175,7 @@ pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiE
     Ok(dispatches)
 }
 
-/// `GET /v1/jobs/{id}/result`
-pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
+fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
     let id = named(view, id)?;
     let job = find(view, &id)?;
     let Some(StoredResult { height, runner, bytes }) = stored_result(view, &id, job)? else {
@@ -188,7 +203,7 @@ pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
     if text != "latest" {
         let named = view.backend.labels.id(NamedKind::Job, text);
         let jobs = view.state.jobs().map(|(id, _)| id);
-        return names::only("job", named.as_deref().unwrap_or(text), jobs);
+        return ids::only("job", named.as_deref().unwrap_or(text), jobs);
     }
     let newest = view.state.jobs().min_by_key(|(id, job)| (Reverse(job.submitted_at), **id));
     newest.map(|(id, _)| *id).ok_or_else(|| {
@@ -277,7 +292,6 @@ fn last_report(view: &View, events: &[StoredEvent], up_to: Height) -> Option<Str
     })
 }
 
-/// The number of committees drawn up to a block.
 pub(super) fn attempts(events: &[StoredEvent], up_to: Height) -> u32 {
     let drawn = events.iter().filter(|stored| {
         stored.height <= up_to && matches!(stored.event.kind, EventKind::JobAssigned(_))

@@ -1,44 +1,30 @@
 //! The metrics that Prometheus scrapes: the timer lane, presence, runners' connections and the log
 //! of every devnet, and speculation if an agent runs.
 
-use super::Route;
-use crate::{
-    api::{
-        connection_metrics,
-        error::ApiError,
-        openapi::{Operation, RouteAnswer},
-        server::ServerState,
-        view::View,
-    },
-    log, openmetrics,
+use crate::api::{
+    connection_metrics, error::ApiError, route::Route, state::ServerState, view::View,
 };
 use axum::{
     extract::State,
     http::{Method, header::CONTENT_TYPE},
     response::IntoResponse,
-    routing::get,
 };
+use cowboy_host::{http::openapi::Operation, log, openmetrics};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::sync::Arc;
 
-/// The only route of this module.
-pub(super) fn route() -> Route {
+pub(super) fn table() -> Vec<Route> {
     let summary = "Metrics of the timer lane, presence and connections, and of speculation where the devnet has an agent";
-    Route {
-        method: Method::GET,
-        path: "/metrics",
-        handler: get(metrics),
-        operation: Operation::new(summary, RouteAnswer::metrics()),
-    }
+    let operation = Operation::new(summary).one_as::<String>(200, "application/openmetrics-text");
+    vec![Route::new(Method::GET, "/metrics", metrics, operation)]
 }
 
-/// `GET /metrics`
+/// While no validator runs, the lane's metrics stay as they were.
 async fn metrics(State(shared): State<Arc<ServerState>>) -> Result<impl IntoResponse, ApiError> {
     let read = shared.blocking(|backend| {
         let mut parts = Vec::new();
-        // While no validator runs, the lane's metrics stay as they were.
         if let Ok(view) = View::of(backend.clone(), None) {
-            backend.lane.follow(&view)?;
+            backend.lane.follow(view.store(), &view.state, backend.begun())?;
             parts.push(connection_metrics::part(&view)?);
         }
         parts.push(backend.lane.encode());
@@ -50,7 +36,6 @@ async fn metrics(State(shared): State<Arc<ServerState>>) -> Result<impl IntoResp
     Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text))
 }
 
-/// The metrics of the process's own log.
 fn of_log() -> String {
     let mut registry = Registry::with_prefix("devnet");
     let lost: Counter = Counter::default();

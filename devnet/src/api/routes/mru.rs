@@ -1,20 +1,36 @@
 //! The most recently used runners.
 
-use crate::api::{error::ApiError, types::MruRecord, view::View};
+use crate::{
+    api::{
+        error::ApiError,
+        route::{Route, many, one},
+        view::View,
+    },
+    types::MruRecord,
+};
 use cowboy_engine::{
     job,
     primitives::Address,
     registry::{JobKind, runner::JobKindError},
 };
 
-/// `GET /v1/mru`
-pub(super) fn list(view: &View) -> Result<Vec<MruRecord>, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/mru", "The most recently used runners", list),
+        one(
+            "/v1/mru/{submitter}/{kind}",
+            "A submitter's most recently used runner for a kind of job",
+            |view: &View, (submitter, kind): (String, String)| show(view, &submitter, &kind),
+        ),
+    ]
+}
+
+fn list(view: &View) -> Result<Vec<MruRecord>, ApiError> {
     let records = view.state.mru();
     Ok(records.map(|(submitter, kind, record)| describe(view, submitter, kind, record)).collect())
 }
 
-/// `GET /v1/mru/{submitter}/{kind}`
-pub(super) fn show(view: &View, submitter: &str, kind: &str) -> Result<MruRecord, ApiError> {
+fn show(view: &View, submitter: &str, kind: &str) -> Result<MruRecord, ApiError> {
     let kind: JobKind =
         kind.parse().map_err(|error: JobKindError| ApiError::bad_request(error.to_string()))?;
     let submitter = view.resolve("account", submitter)?;

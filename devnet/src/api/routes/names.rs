@@ -2,15 +2,10 @@
 
 use super::{actor, job, timer};
 use crate::{
-    api::{
-        error::ApiError,
-        labels::MOST,
-        types::{NameRequest, NamedKind},
-        view::{View, hash, shown},
-    },
+    api::{error::ApiError, ids::hash, labels::MOST, view::View},
     topology::{Name, NameError},
+    types::{NameRequest, NamedKind},
 };
-use cowboy_engine::primitives::Hash;
 
 /// Gives a name, or only checks that it is free.
 pub(super) fn give(view: &View, request: NameRequest) -> Result<NameRequest, ApiError> {
@@ -74,34 +69,5 @@ fn has_ended(view: &View, kind: NamedKind, id: &str) -> bool {
             Some(job) => job.status.ended_at().is_some(),
             None => true,
         },
-    }
-}
-
-/// Resolves a whole id, or the beginning of one among `all`. `what` names their kind, as `job`.
-pub(super) fn only<'a>(
-    what: &str,
-    text: &str,
-    all: impl Iterator<Item = &'a Hash>,
-) -> Result<Hash, ApiError> {
-    let (shown, lower) = (shown(text), text.to_ascii_lowercase());
-    let digits = lower.strip_prefix("0x").unwrap_or_default();
-    if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(ApiError::not_found(format!("there is no {what} `{shown}`")).hint(format!(
-            "expected a name, an id or enough of its beginning, or latest; list them: cowboyctl \
-             {what} ls"
-        )));
-    }
-    if digits.len() == 64 {
-        return hash(&format!("{what} id"), &lower);
-    }
-    let mut found = all.filter(|id| id.to_string().starts_with(&lower));
-    match (found.next(), found.next()) {
-        (Some(id), None) => Ok(*id),
-        (None, _) => Err(ApiError::not_found(format!("no {what}'s id begins with {shown}"))
-            .hint(format!("list them: cowboyctl {what} ls"))),
-        (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
-            "{shown} is the beginning of {one}, of {other} and maybe of others"
-        ))
-        .hint("give more of the id")),
     }
 }

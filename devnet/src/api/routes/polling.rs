@@ -9,17 +9,22 @@ use crate::{
     api::{
         error::ApiError,
         extract::{InBody, InPath},
-        server::ServerState,
-        types::{
-            Bytes, BytesText, CommitRequest, FailureRequest, POLLED_BYTES, POLLED_JOBS, PolledJob,
-            PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
-        },
+        route::{Route, one},
+        state::ServerState,
         view::View,
     },
     chain::anchor::Anchor,
+    types::{
+        Bytes, BytesText, CommitRequest, FailureRequest, POLLED_BYTES, POLLED_JOBS, PolledJob,
+        PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
+    },
     validator::gateway::{Submission, assigned},
 };
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{Method, StatusCode},
+};
 use cowboy_engine::{
     chain::{
         self, Subject,
@@ -30,10 +35,48 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Signature, codec::to_vec, keccak256},
     wire::{JobCommit, Reason},
 };
+use cowboy_host::http::openapi::Operation;
 use std::sync::Arc;
 
-/// `GET /runner/{runner}/jobs`
-pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one(
+            "/runner/{runner}/jobs",
+            "The open jobs assigned to a runner that polls; 410 in phase sunset",
+            |view: &View, runner: String| jobs(view, &runner),
+        ),
+        Route::new(
+            Method::POST,
+            "/runner/{runner}/job_commit",
+            job_commit,
+            Operation::new(
+                "A runner's signed commitment, for lack of a connection; 410 in phase sunset",
+            )
+            .one::<ResultAccepted>(202)
+            .body::<CommitRequest>(),
+        ),
+        Route::new(
+            Method::POST,
+            "/runner/{runner}/job_failure",
+            job_failure,
+            Operation::new("A runner's signed report that it cannot do a job; 410 in phase sunset")
+                .one::<ResultAccepted>(202)
+                .body::<FailureRequest>(),
+        ),
+        Route::new(
+            Method::POST,
+            "/runner/{runner}/job_result",
+            job_result,
+            Operation::new(
+                "A runner's signed result, for lack of a connection; 410 in phase sunset",
+            )
+            .one::<ResultAccepted>(202)
+            .body::<ResultRequest>(),
+        ),
+    ]
+}
+
+fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
     let mut open: Vec<(&Hash, &Job, Wanted)> = assigned(&view.state)
@@ -91,7 +134,7 @@ fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
 }
 
 /// `POST /runner/{runner}/job_result`: the runner's signature on the result replaces the token.
-pub(super) async fn job_result(
+async fn job_result(
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<ResultRequest>,
@@ -102,7 +145,7 @@ pub(super) async fn job_result(
 }
 
 /// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, also signed.
-pub(super) async fn job_commit(
+async fn job_commit(
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<CommitRequest>,
@@ -113,7 +156,7 @@ pub(super) async fn job_commit(
 }
 
 /// `POST /runner/{runner}/job_failure`: a runner's report that it cannot do the job, also signed.
-pub(super) async fn job_failure(
+async fn job_failure(
     State(shared): State<Arc<ServerState>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<FailureRequest>,
@@ -149,7 +192,6 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
     Ok(ResultAccepted { job_id })
 }
 
-/// Checks and submits a commitment like one from a connection.
 fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
@@ -179,14 +221,12 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
     Ok(ResultAccepted { job_id })
 }
 
-/// Whether the runner has signed this commitment in the attempt that ends with `deadline`.
 fn is_signed(state: &chain::State, commit: &CommitResult, deadline: Height) -> bool {
     let digest = JobCommit::digest(state.chain_id(), &commit.job_id, deadline, &commit.commitment);
     let record = state.registry().get(&commit.runner);
     record.is_some_and(|record| record.pubkey.verify(&digest, &commit.runner_signature))
 }
 
-/// Checks and submits a report of failed work like one from a connection.
 fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
@@ -228,7 +268,6 @@ fn signature(bytes: &BytesText) -> Result<Signature, ApiError> {
     Ok(Signature(signature))
 }
 
-/// Whether the chain already has this exact commitment.
 fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
     let status = state.job(&commit.job_id).map(|job| &job.status);
     let Some(JobStatus::Running(round) | JobStatus::Committed(round)) = status else {
@@ -243,7 +282,6 @@ fn is_reported(state: &chain::State, report: &ReportFailure) -> bool {
     state.job(&report.job_id).is_some_and(|job| job.attempt.is_reported_by(&report.runner))
 }
 
-/// Whether this exact result is the job's.
 fn is_final(state: &chain::State, submitted: &SubmitResult) -> bool {
     state.job(&submitted.job_id).is_some_and(|job| match &job.status {
         JobStatus::Verified(_, outcome) => {

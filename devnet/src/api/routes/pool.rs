@@ -2,21 +2,29 @@
 
 use crate::{
     api::{
-        error::ApiError,
-        types::{Pool, PoolMember},
-        view::{View, shown},
+        error::{ApiError, shown},
+        route::{Route, many, one},
+        view::View,
     },
-    spelling::nearest,
+    types::{Pool, PoolMember},
 };
+use cowboy_host::spelling::nearest;
 
-/// `GET /v1/pools`
-pub(super) fn list(view: &View) -> Result<Vec<Pool>, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/pools", "Pools of runners", list),
+        one("/v1/pools/{pool}", "A pool and its members", |view: &View, pool: String| {
+            show(view, &pool)
+        }),
+    ]
+}
+
+fn list(view: &View) -> Result<Vec<Pool>, ApiError> {
     let entitlements = view.state.entitlements();
     Ok(entitlements.pools().map(|(pool, _)| describe(view, pool)).collect())
 }
 
-/// `GET /v1/pools/{pool}`
-pub(super) fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
+fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
     if view.state.entitlements().owner(pool).is_some() {
         return Ok(describe(view, pool));
     }
@@ -27,7 +35,6 @@ pub(super) fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
     Err(ApiError::not_found(format!("there is no pool `{}`", shown(pool))).hint(hint))
 }
 
-/// Describes an existing pool.
 fn describe(view: &View, pool: &str) -> Pool {
     let entitlements = view.state.entitlements();
     let owner = entitlements.owner(pool).copied().unwrap_or_default();

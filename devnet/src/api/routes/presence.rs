@@ -4,24 +4,39 @@ use crate::{
     api::{
         convert::count,
         error::ApiError,
-        types::{AbsentRunner, Bytes, Presence, Text, Vote, Votes},
+        route::{Route, one},
         view::View,
     },
     storage::StoredPresence,
+    types::{AbsentRunner, Bytes, Presence, Text, Vote, Votes},
 };
 use cowboy_engine::{
     chain::Certificate,
-    presence::{Bitmap, ThresholdRule, threshold},
+    presence::{Bitmap, ThresholdRule, canonical},
     primitives::{Address, Height},
 };
 
-/// `GET /v1/presence/{height}`
-pub(super) fn show(view: &View, height: &str) -> Result<Presence, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one(
+            "/v1/presence/{height}",
+            "Canonical presence: the runners that a block's certificate shows as present",
+            |view: &View, height: String| show(view, &height),
+        ),
+        one(
+            "/v1/presence/{height}/votes",
+            "The votes in the certificate of a block",
+            |view: &View, height: String| votes(view, &height),
+        ),
+    ]
+}
+
+fn show(view: &View, height: &str) -> Result<Presence, ApiError> {
     let stored = stored(view, asked(view, height)?)?;
     let certificate = decoded(&stored)?;
     let bitmap = stored.bitmap().ok_or_else(|| damaged(&stored, "bitmap"))?;
     let (rule, len) = (view.state.params().threshold_rule, stored.registry.len());
-    let counts = threshold::counts(&ballots(&certificate), len);
+    let counts = canonical::counts(&ballots(&certificate), len);
     let votes = count(certificate.votes.len());
     let (present, absent): (Vec<_>, Vec<_>) = (0..)
         .zip(stored.registry.as_slice())
@@ -33,8 +48,8 @@ pub(super) fn show(view: &View, height: &str) -> Result<Presence, ApiError> {
         rule: rule.to_string(),
         votes,
         threshold: match rule {
-            ThresholdRule::Committee => Some(threshold::of(validators(view, stored.height))),
-            ThresholdRule::Quorum => Some(threshold::of(votes)),
+            ThresholdRule::Committee => Some(canonical::of(validators(view, stored.height))),
+            ThresholdRule::Quorum => Some(canonical::of(votes)),
             ThresholdRule::Subset => None,
         },
         registry_len: len,
@@ -51,8 +66,7 @@ pub(super) fn show(view: &View, height: &str) -> Result<Presence, ApiError> {
     })
 }
 
-/// `GET /v1/presence/{height}/votes`
-pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
+fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
     let stored = stored(view, asked(view, height)?)?;
     let certificate = decoded(&stored)?;
     let vote = |vote: &cowboy_engine::chain::Vote| Vote {
@@ -66,7 +80,7 @@ pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
     };
     Ok(Votes {
         height: stored.height.get(),
-        quorum: threshold::quorum(validators(view, stored.height)),
+        quorum: canonical::quorum(validators(view, stored.height)),
         validators: validators(view, stored.height),
         votes: certificate.votes.iter().map(vote).collect(),
         embedded_in: stored.embedded_at.get(),
@@ -89,7 +103,6 @@ fn stored(view: &View, height: Height) -> Result<StoredPresence, ApiError> {
     view.store().presence(height)?.ok_or_else(|| without_certificate(view, height))
 }
 
-/// The error for a final block without a certificate on the chain.
 fn without_certificate(view: &View, height: Height) -> ApiError {
     if height == Height::GENESIS {
         return ApiError::not_found("genesis has no certificate: no validator votes on it");
@@ -110,7 +123,6 @@ fn without_certificate(view: &View, height: Height) -> ApiError {
     ))
 }
 
-/// The certificate of a stored P(H).
 pub(super) fn decoded(stored: &StoredPresence) -> Result<Certificate, ApiError> {
     stored.certificate().map_err(|_| damaged(stored, "certificate"))
 }
@@ -125,12 +137,10 @@ fn ballots(certificate: &Certificate) -> Vec<(u32, &Bitmap)> {
     certificate.votes.iter().map(|vote| (vote.validator, &vote.presence)).collect()
 }
 
-/// The number of validators that vote on the block at `height`.
 fn validators(view: &View, height: Height) -> u32 {
     count(view.state.validators_in(view.state.epoch_at(height)).len())
 }
 
-/// The name of the validator with the index `index` in the votes on the block at `height`.
 fn voter(view: &View, height: Height, index: u32) -> String {
     let committee = view.state.committee_in(view.state.epoch_at(height));
     let address: Option<Address> = committee.get(index as usize).map(|v| v.pubkey.address());

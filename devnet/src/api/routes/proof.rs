@@ -3,11 +3,13 @@
 use super::{actor, job, timer};
 use crate::{
     api::{
-        error::ApiError,
-        types::{Bytes, ProofQuery, StateProof, Text},
-        view::{self, View},
+        error::{ApiError, shown},
+        ids,
+        route::{Route, one},
+        view::View,
     },
     chain::{anchor::LOOKED_AT, ledger::STATES_KEPT},
+    types::{Bytes, ProofQuery, StateProof, Text},
 };
 use cowboy_engine::{
     chain::{self, Certificate, Header, MAX_PROOF_BYTES, State, Subject},
@@ -18,8 +20,15 @@ use cowboy_engine::{
 const KINDS: &str =
     "account, actor, stored, job, runner, task, presence, timer, timers or validators";
 
-/// `GET /v1/chain/proofs/{subject}`
-pub(super) fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<StateProof, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![one(
+        "/v1/chain/proofs/{subject}",
+        "A proof of the state's value under a key, with header and certificate",
+        |view: &View, kind: String, query: ProofQuery| prove(view, &kind, &query),
+    )]
+}
+
+fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<StateProof, ApiError> {
     let subject = subject(view, kind, query.key.as_deref())?;
     let (state, header, certificate) = match query.at {
         Some(at) => anchor_of(view, Height::new(at))?,
@@ -44,7 +53,6 @@ pub(super) fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<State
     Ok(StateProof { kind, key, height, state_root, header_height, header_hash, proof })
 }
 
-/// The subject of a request.
 fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiError> {
     let newest = match kind {
         "presence" => Some((Subject::Presence, "the newest that is known")),
@@ -64,7 +72,7 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
         "actor" => Subject::Actor(actor_address(view, key)?),
         "stored" => {
             let (actor, key) = key.split_once('/').ok_or_else(|| {
-                let key = view::shown(key);
+                let key = shown(key);
                 ApiError::bad_request(format!("`{key}` is not a key in a store"))
                     .hint("expected an actor, a slash and the key in its store: 0x12…/n")
             })?;
@@ -74,11 +82,11 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
             Ok(id) => id.0,
             Err(_) => job::named(view, key)?,
         }),
-        "task" => Subject::Task(view::hash("task id", key)?),
+        "task" => Subject::Task(ids::hash("task id", key)?),
         "timer" => Subject::Timer(timer_id(view, key)?),
         "timers" => heights(key)?,
         _ => {
-            let kind = view::shown(kind);
+            let kind = shown(kind);
             return Err(ApiError::bad_request(format!("nothing of kind `{kind}` can be proved"))
                 .hint(format!("expected {KINDS}")));
         }
@@ -111,7 +119,7 @@ fn heights(text: &str) -> Result<Subject, ApiError> {
     match bounds {
         Some((Some(from), Some(to))) if from <= to => Ok(Subject::Timers { from, to }),
         _ => {
-            let text = view::shown(text);
+            let text = shown(text);
             Err(ApiError::bad_request(format!("`{text}` is not a range of heights"))
                 .hint("expected two heights, both included: 120..150"))
         }

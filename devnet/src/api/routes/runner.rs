@@ -1,13 +1,16 @@
 //! Runners: the registry, and their connections.
 
-use crate::api::{
-    backend::ObservedLink,
-    error::ApiError,
+use crate::{
+    api::{
+        backend::ObservedLink,
+        error::ApiError,
+        route::{Route, many, one},
+        view::{Glance, View},
+    },
     types::{
         ConnectionEnd, ConnectionLoad, PresenceCondition, PresenceStanding, ReputationStep, Runner,
         RunnerConnection, RunnerHealth, RunnerPresence, RunnerState, RunnerStatus, UnmetPresence,
     },
-    view::{Glance, View},
 };
 use cowboy_engine::{
     chain::{State, event::ReputationChanged},
@@ -20,8 +23,18 @@ use std::{
     time::Duration,
 };
 
-/// Maximum number of changes in a runner's reputation history.
 const REPUTATION_STEPS: usize = 20;
+
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/runners", "The runners, in registry order", list),
+        one(
+            "/v1/runners/{runner}",
+            "A registered runner and its connections",
+            |glance: &Glance, runner: String| show(glance, &runner),
+        ),
+    ]
+}
 
 /// The required and the actual connections, collected once per request.
 pub(super) struct Connections {
@@ -29,7 +42,6 @@ pub(super) struct Connections {
     subsets: Vec<(Address, Vec<Address>)>,
     /// Per running validator: the connections it holds, by runner.
     links: BTreeMap<Address, BTreeMap<Address, ObservedLink>>,
-    /// The highest head of any validator.
     pub highest: Height,
     /// The time since the newest block, if the chain has halted.
     halted: Option<Duration>,
@@ -97,8 +109,7 @@ impl Connections {
     }
 }
 
-/// `GET /v1/runners`
-pub(super) fn list(glance: &Glance) -> Result<Vec<Runner>, ApiError> {
+fn list(glance: &Glance) -> Result<Vec<Runner>, ApiError> {
     let (network, registry) = (Connections::of(glance), glance.state.registry());
     let indexed = (0..).zip(&network.subsets);
     Ok(indexed
@@ -108,8 +119,7 @@ pub(super) fn list(glance: &Glance) -> Result<Vec<Runner>, ApiError> {
         .collect())
 }
 
-/// `GET /v1/runners/{runner}`
-pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
+fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
     let address = glance.resolve("runner", text)?;
     let registry = glance.state.registry();
     let record = registry.get(&address).ok_or_else(|| {
@@ -242,6 +252,7 @@ fn unmet(
         Deregistered, InsufficientStake, NoRecentPing, NotConnected, NotInSubset, TakesNoJobs,
         TooFewVotes, WithdrewWhatIsNeeded,
     };
+
     if let Err(reason) = glance.state.in_service(runner) {
         let stake = glance.state.registry().get(runner).map_or(Wei::ZERO, |record| record.stake);
         return Some(match reason {

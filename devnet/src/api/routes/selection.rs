@@ -11,10 +11,11 @@ use crate::{
             draw::{Ballots, Scene},
         },
         error::ApiError,
-        types::{Draw, Explanation, ExplanationQuery, Withdrawal},
+        route::{Route, one},
         view::View,
     },
     storage::StoredDraw,
+    types::{Draw, Explanation, ExplanationQuery, Withdrawal},
 };
 use cowboy_engine::{
     chain::{
@@ -30,12 +31,15 @@ use cowboy_engine::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `GET /v1/jobs/{id}/explain`
-pub(super) fn explain(
-    view: &View,
-    id: &str,
-    query: &ExplanationQuery,
-) -> Result<Explanation, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![one(
+        "/v1/jobs/{id}/explain",
+        "How a job's runners were drawn, or why none were",
+        |view: &View, id: String, query: ExplanationQuery| explain(view, &id, &query),
+    )]
+}
+
+fn explain(view: &View, id: &str, query: &ExplanationQuery) -> Result<Explanation, ApiError> {
     let id = named(view, id)?;
     let job = find(view, &id)?;
     let (attempt, StoredDraw { height, draw }) = draw_of(view, &id, query.attempt)?;

@@ -1,13 +1,16 @@
 //! Tasks on the chain.
 
-use super::names;
-use crate::api::{
-    error::ApiError,
+use crate::{
+    api::{
+        error::ApiError,
+        ids,
+        route::{Route, many, one},
+        view::View,
+    },
     types::{
         ChainTask, ChainTaskClaim, ChainTaskCommitment, ChainTaskQuery, ChainTaskStatus, HashText,
         TASK_PAGE, TASK_PAGE_LIMIT, Text,
     },
-    view::{self, View},
 };
 use cowboy_engine::{
     chain::tasks::{Task, TaskClaim, TaskCommitment, TaskStatus},
@@ -16,14 +19,25 @@ use cowboy_engine::{
 };
 use std::cmp::Reverse;
 
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many(
+            "/v1/tasks",
+            "Tasks on the chain, newest first",
+            |view: &View, (), query: ChainTaskQuery| list(view, &query),
+        ),
+        one("/v1/tasks/{task}", "A task on the chain", |view: &View, id: String| show(view, &id)),
+    ]
+}
+
 /// `GET /v1/tasks`: newest first.
-pub(super) fn list(view: &View, query: &ChainTaskQuery) -> Result<Vec<ChainTask>, ApiError> {
+fn list(view: &View, query: &ChainTaskQuery) -> Result<Vec<ChainTask>, ApiError> {
     let limit = query.limit.unwrap_or(TASK_PAGE).min(TASK_PAGE_LIMIT);
     let account = |text: &Option<String>| {
         text.as_deref().map(|text| view.resolve("account", text)).transpose()
     };
     let (creator, agent) = (account(&query.creator)?, account(&query.agent)?);
-    let hash = |text: &String| view::hash("output commitment", text);
+    let hash = |text: &String| ids::hash("output commitment", text);
     let commitment = query.commitment.as_ref().map(hash).transpose()?;
     let has_committed_to = |task: &Task, wanted: Hash| {
         let open = task.commitment.map(|commitment| commitment.output_commitment);
@@ -44,8 +58,7 @@ pub(super) fn list(view: &View, query: &ChainTaskQuery) -> Result<Vec<ChainTask>
     Ok(tasks.into_iter().take(limit).map(|(id, task)| describe(view, id, task)).collect())
 }
 
-/// `GET /v1/tasks/{id}`
-pub(super) fn show(view: &View, id: &str) -> Result<ChainTask, ApiError> {
+fn show(view: &View, id: &str) -> Result<ChainTask, ApiError> {
     let id = match id {
         "latest" => {
             let tasks = view.state.tasks();
@@ -55,7 +68,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<ChainTask, ApiError> {
                     .hint("create one: cowboyctl task create --reward 1cby")
             })?
         }
-        id => names::only("task", id, view.state.tasks().map(|(id, _)| id))?,
+        id => ids::only("task", id, view.state.tasks().map(|(id, _)| id))?,
     };
     let task = view.state.task(&id).ok_or_else(|| {
         ApiError::not_found(format!("there is no task {id}")).hint("list them: cowboyctl task ls")

@@ -10,16 +10,18 @@ use super::{
 use crate::{
     api::{
         convert,
-        error::ApiError,
-        types::{
-            Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE,
-            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, NamedKind, PendingSetting, Setting, TIMER_PAGE,
-            TIMER_PAGE_LIMIT, Text, Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
-        },
-        view::{self, View},
+        error::{ApiError, shown},
+        ids,
+        route::{Route, many, one},
+        view::View,
     },
     storage::{StoredEvent, StoredTimer, TimerEnd, TimerFilter},
     topology::field_of,
+    types::{
+        Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE, LANE_PAGE_LIMIT,
+        LaneBlock, LaneQuery, NamedKind, PendingSetting, Setting, TIMER_PAGE, TIMER_PAGE_LIMIT,
+        Text, Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+    },
 };
 use cowboy_engine::{
     chain::{
@@ -41,11 +43,37 @@ use std::{cmp::Reverse, collections::BTreeSet};
 const DEFERRED_BLOCKS: u64 = 10_000;
 /// Maximum number of events listed for a timer: the newest ones.
 const EVENTS: u32 = 1_000;
-/// Maximum number of members in the fairness list.
 const MEMBERS: usize = 1_000;
 
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        many("/v1/chain/governance", "The governed parameters", governance),
+        many(
+            "/v1/timers",
+            "Timers: those that wait by height, then those that have ended, newest first",
+            |view: &View, (), query: TimerQuery| list(view, &query),
+        ),
+        one("/v1/timers/queue", "The calendar queue, tier by tier", queue),
+        many(
+            "/v1/timers/fees",
+            "Reports of blocks' timer lanes, oldest first",
+            |view: &View, (), query: LaneQuery| fees(view, &query),
+        ),
+        one(
+            "/v1/timers/fairness",
+            "The weights of accounts in the next block's timer lane",
+            fairness,
+        ),
+        one(
+            "/v1/timers/{timer}",
+            "A timer, its outcome, and the reasons why it did not fire",
+            |view: &View, timer: String| show(view, &timer),
+        ),
+    ]
+}
+
 /// `GET /v1/timers`: reads at most `limit` rows of each requested status.
-pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> {
+fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> {
     let actor = query.actor.as_deref().map(|text| actor::find(view, &view.state, text));
     let actor = actor.transpose()?.map(|(address, _)| address);
     let payer = query.payer.as_deref().map(|text| view.resolve("account", text)).transpose()?;
@@ -98,7 +126,6 @@ fn summary(view: &View, stored: &StoredTimer, head: Height) -> TimerSummary {
     }
 }
 
-/// A timer's status, and the height at which it fired.
 fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
     match stored.ended {
         None => (convert::timer::waiting(&stored.timer, head), None),
@@ -109,8 +136,7 @@ fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
     }
 }
 
-/// `GET /v1/timers/{timer}`
-pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
+fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
     let stored = find(view, text)?;
     let (head, id) = (view.head(), stored.timer.id);
     let payload = view.store().timer_payload(&id)?;
@@ -177,7 +203,7 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     }
     let named = view.backend.labels.id(NamedKind::Timer, text);
     let text = named.as_deref().unwrap_or(text);
-    let (shown, lower) = (view::shown(text), text.to_ascii_lowercase());
+    let (shown, lower) = (shown(text), text.to_ascii_lowercase());
     let digits = lower.strip_prefix("0x").unwrap_or_default();
     if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(ApiError::not_found(format!("there is no timer `{shown}`")).hint(
@@ -185,7 +211,7 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
              timer ls",
         ));
     }
-    let first = view::hash("timer id", &format!("0x{digits:0<64}"))?;
+    let first = ids::hash("timer id", &format!("0x{digits:0<64}"))?;
     let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
     let mut found = view.store().timers_from(&first, 2)?.into_iter().filter(begins);
     match (found.next(), found.next()) {
@@ -206,7 +232,6 @@ fn as_it_stands(view: &View, stored: StoredTimer) -> StoredTimer {
     StoredTimer { timer: timer::Timer { handler, payload: Vec::new(), ..timer }, ended: None }
 }
 
-/// The error for an id that no timer has.
 fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError, ApiError> {
     let hint = "list them: cowboyctl timer ls";
     if !whole {
@@ -222,7 +247,6 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
     })
 }
 
-/// Events about a timer and from its fire, in order.
 fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
     let id = stored.timer.id;
     let mut events = view.store().events_of_timer(&id, EVENTS)?;
@@ -310,7 +334,7 @@ fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
 }
 
 /// `GET /v1/timers/queue`: at most 4,095 heights and 720 epochs.
-pub(super) fn queue(view: &View) -> Result<TimerQueue, ApiError> {
+fn queue(view: &View) -> Result<TimerQueue, ApiError> {
     let (state, queue) = (&view.state, view.state.timers());
     let buckets = state.timer_buckets();
     Ok(TimerQueue {
@@ -326,8 +350,7 @@ pub(super) fn queue(view: &View) -> Result<TimerQueue, ApiError> {
     })
 }
 
-/// `GET /v1/timers/fees`
-pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, ApiError> {
+fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, ApiError> {
     let limit = convert::timer::limit(query.limit, LANE_PAGE, LANE_PAGE_LIMIT);
     if limit == 0 {
         return Ok(Vec::new());
@@ -341,7 +364,7 @@ pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, Api
 
 /// `GET /v1/timers/fairness`: one pass over the accounts that fired in the window or have a weight
 /// of their own.
-pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
+fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let state = &view.state;
     let (next, params) = (state.height().next(), &state.params().timers);
     let lane = state.lane();
@@ -384,8 +407,7 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     })
 }
 
-/// `GET /v1/chain/governance`
-pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
+fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
     let lane = view.state.lane();
     let params = view.state.params();
     let now = view.state.governed();

@@ -1,20 +1,34 @@
 //! Validators, and the devnet at a glance.
 
 use super::runner::{self, Connections};
-use crate::api::{
-    backend::ValidatorSlot,
-    error::ApiError,
+use crate::{
+    api::{
+        backend::ValidatorSlot,
+        error::ApiError,
+        route::{Route, many, one},
+        view::{self, Glance},
+    },
     types::{
         BEHIND, Bytes, ChainId, Head, RunnerState, Status, Supply, Text, Validator, ValidatorState,
         ValidatorStatus,
     },
-    view::{self, Glance},
 };
 use cowboy_engine::primitives::Height;
 use std::sync::Arc;
 
-/// `GET /v1/status`
-pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        one("/v1/status", "The devnet at a glance", status),
+        many("/v1/validators", "The validators, in the order in which votes number them", list),
+        one(
+            "/v1/validators/{validator}",
+            "A validator, whether it runs or not",
+            |glance: &Glance, validator: String| show(glance, &validator),
+        ),
+    ]
+}
+
+fn status(glance: &Glance) -> Result<Status, ApiError> {
     let (backend, network) = (&glance.backend, Connections::of(glance));
     let runners = runner::statuses(glance, &network);
     let validators: Vec<_> = in_order(glance)
@@ -66,7 +80,6 @@ fn supply(glance: &Glance) -> Supply {
     }
 }
 
-/// The newest known block, with the time at which a running validator executed it.
 fn head(glance: &Glance) -> Result<Head, ApiError> {
     let height = glance.state.height();
     let mut finalized_at = None;
@@ -80,19 +93,16 @@ fn head(glance: &Glance) -> Result<Head, ApiError> {
     Ok(Head { height: height.get(), hash: glance.state.head_hash().into(), finalized_at })
 }
 
-/// `GET /v1/validators`
-pub(super) fn list(glance: &Glance) -> Result<Vec<Validator>, ApiError> {
+fn list(glance: &Glance) -> Result<Vec<Validator>, ApiError> {
     let network = Connections::of(glance);
     Ok(in_order(glance).iter().map(|slot| describe(glance, &network, slot)).collect())
 }
 
-/// `GET /v1/validators/{validator}`
 pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, ApiError> {
     let slot = slot(glance, text)?;
     Ok(describe(glance, &Connections::of(glance), &slot))
 }
 
-/// The validator that a request names.
 pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorSlot>, ApiError> {
     let address = glance.resolve("validator", text)?;
     let slot = glance.backend.slot_at(&address);
@@ -102,16 +112,14 @@ pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorS
     })
 }
 
-/// The validators by their index in votes.
-///
-/// Validators outside the committee come last, in the order in which they joined.
+/// The validators by their index in votes; those outside the committee come last, in the order in
+/// which they joined.
 fn in_order(glance: &Glance) -> Vec<Arc<ValidatorSlot>> {
     let mut slots = glance.backend.slots();
     slots.sort_by_key(|slot| index(glance, slot).unwrap_or(u32::MAX));
     slots
 }
 
-/// A validator's index in votes on the next block.
 fn index(glance: &Glance, slot: &ValidatorSlot) -> Option<u32> {
     let committee = glance.state.committee();
     (0..).zip(committee).find(|(_, v)| *v == slot.identity()).map(|(index, _)| index)

@@ -2,11 +2,11 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{
+    chain::ledger::STATES_KEPT,
+    types::{
         ActorLineKind, ActorQuery, AmountText, Bytes, DryRunRequest, ErrorCode, LogQuery,
         StoreQuery, Text, TransactionStatus,
     },
-    chain::ledger::STATES_KEPT,
 };
 use cowboy_engine::{
     actor::Budget,
@@ -291,6 +291,7 @@ async fn logs_hold_lines_events_and_failures() {
         (lines, log)
     };
     use ActorLineKind::{Error, Event, Log};
+
     let all = [(3, Log), (3, Event), (5, Log), (5, Error), (6, Log), (6, Event)];
     let (lines, page) = log(None, None).await;
     assert_eq!((lines.as_slice(), page.next), (&all[..], 7));
@@ -343,6 +344,7 @@ async fn logs_hold_what_an_actor_does_when_it_is_told_of_a_job() {
     }
     let log = devnet.client.actor_log(&actor.to_string(), &LogQuery::default()).await.unwrap();
     use ActorLineKind::{Error, Event, Log};
+
     let lines: Vec<_> = log.lines.iter().map(|line| (line.job.map(|id| *id), line.kind)).collect();
     let [first, second] = [jobs[0], jobs[1]].map(Some);
     assert_eq!(lines, [(first, Log), (first, Event), (second, Log), (second, Error)]);

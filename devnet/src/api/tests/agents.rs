@@ -2,11 +2,11 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{
+    client::ClientError,
+    types::{
         AgentState, AmountText, Bytes, DryRun, DryRunRequest, DueFate, DueQuery, ErrorCode,
         LaneQuery, Text,
     },
-    client::ClientError,
 };
 use cowboy_engine::{
     chain::{Payload, transaction::Transfer},

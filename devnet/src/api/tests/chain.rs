@@ -2,11 +2,11 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{
+    client::BlockAt,
+    types::{
         ConnectionEnd, ErrorCode, EventQuery, PresenceStanding, RunnerHealth, RunnerState,
         TransactionStatus, ValidatorState,
     },
-    client::BlockAt,
 };
 use cowboy_engine::{
     chain::{GenesisValidator, Payload},
@@ -48,6 +48,7 @@ async fn a_block_tells_what_it_holds_and_did() {
     assert_eq!((block.certificate_for, block.open), (vec![2], vec![]));
     let statuses: Vec<_> = block.transactions.iter().map(|t| t.status).collect();
     use TransactionStatus::{Failed, Pending, Skipped, Success};
+
     assert_eq!(statuses, [Success, Failed, Skipped]);
     let kinds: Vec<_> = block.events.iter().map(|e| e.kind.as_str()).collect();
     assert_eq!(kinds, ["PresenceDerived", "Transferred"]);

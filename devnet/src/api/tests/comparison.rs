@@ -1,7 +1,7 @@
 //! The effect of the presence filter on draws, over the API.
 
 use super::fixture::*;
-use crate::api::types::*;
+use crate::types::*;
 use cowboy_engine::{
     chain::{Params, Payload},
     job::spec::JobSpec,

@@ -2,8 +2,8 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{Bytes, CapabilitiesRequest, ErrorCode, Text, TransactionRequest, ValidatorState},
     client::Client,
+    types::{Bytes, CapabilitiesRequest, ErrorCode, Text, TransactionRequest, ValidatorState},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},

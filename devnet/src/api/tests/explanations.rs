@@ -1,7 +1,7 @@
 //! Presence, weights and seeds in explanations of draws.
 
 use super::fixture::*;
-use crate::{api::types::ExplanationQuery, verification::Filters};
+use crate::{types::ExplanationQuery, verification::Filters};
 use cowboy_engine::{
     chain::Payload,
     job::{SeedCertificate, SeedRule},

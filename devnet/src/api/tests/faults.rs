@@ -2,8 +2,8 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, Fault, FaultRequest, FaultSpec, LieKind, ValidatorState},
     faults::Tap,
+    types::{ErrorCode, Fault, FaultRequest, FaultSpec, LieKind, ValidatorState},
 };
 use cowboy_engine::presence::Bitmap;
 use serde_json::{Value, json};

@@ -10,7 +10,6 @@ use crate::{
         server::{ServerLimits, start_within},
         start,
         steer::{Steer, Told},
-        types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
     },
     chain::{known::Known, ledger::Ledger, mempool::Mempool},
     client::{BlockAt, Client},
@@ -23,6 +22,7 @@ use crate::{
     sample,
     storage::{Keep, ValidatorStore},
     topology::Name,
+    types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
     validator::{
         gateway::Submission,
         journal::{Journal, Parting},

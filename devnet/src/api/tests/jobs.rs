@@ -2,8 +2,8 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, ExplanationQuery, JobQuery, JobStatus, RunnerProgress},
     storage::StoredDraw,
+    types::{ErrorCode, ExplanationQuery, JobQuery, JobStatus, RunnerProgress},
     verification::Filters,
 };
 use cowboy_engine::{

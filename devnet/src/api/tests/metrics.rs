@@ -1,7 +1,6 @@
 //! The timer lane's metrics over the API: they are always present, and each block counts once.
 
 use super::fixture::*;
-use crate::openmetrics::{CONTENT_TYPE, samples};
 use cowboy_engine::{
     chain::{
         LaneReport, Payload,
@@ -10,6 +9,7 @@ use cowboy_engine::{
     primitives::{Address, Height, Wei},
     timer::{Policy, TimerRequest},
 };
+use cowboy_host::openmetrics::{CONTENT_TYPE, samples};
 use std::{collections::BTreeMap, sync::Arc};
 
 const CLOCK: &str = r#"

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 fn document() -> Value {
-    serde_json::to_value(openapi::document()).unwrap()
+    serde_json::to_value(openapi::document(routes::table())).unwrap()
 }
 
 /// Method and path of each operation.

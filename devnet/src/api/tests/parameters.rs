@@ -2,8 +2,8 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ExplanationQuery, Setting},
     client::BlockAt,
+    types::{ExplanationQuery, Setting},
 };
 use cowboy_engine::{
     chain::{

@@ -1,7 +1,7 @@
 //! Polling over the API: listed jobs, accepted results, and the phase without polling.
 
 use super::fixture::*;
-use crate::{api::types::*, validator::gateway::Submission};
+use crate::{types::*, validator::gateway::Submission};
 use cowboy_engine::{
     chain::{
         Params, Payload,

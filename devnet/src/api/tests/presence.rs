@@ -2,8 +2,8 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{Presence, PresenceStanding, RunnerPresence},
     client::{BlockAt, ClientError},
+    types::{Presence, PresenceStanding, RunnerPresence},
     verification::{Mismatch, MismatchKind, VerificationError},
 };
 use cowboy_engine::{
@@ -71,6 +71,7 @@ async fn every_validator_shows_the_same_presence() {
 #[tokio::test]
 async fn runners_are_as_present_as_the_next_draw_finds_them() {
     use PresenceStanding::{Absent, Halted, Present, Stale, Unknown};
+
     let mut devnet = Devnet::new().await;
     let check = async |devnet: &Devnet, expected: [PresenceStanding; 3], of, for_block| {
         let runners = devnet.client.runners().await.unwrap();
@@ -189,6 +190,7 @@ fn details(mismatches: &[Mismatch]) -> String {
 #[tokio::test]
 async fn a_flipped_bit_is_found_and_named() {
     use MismatchKind::{Bit, Certificate, Signature};
+
     let mut voter = String::new();
     let (valid, found) = verify(|devnet, mut certificate| {
         certificate.votes[1].signature[7] ^= 4;
@@ -222,6 +224,7 @@ async fn a_flipped_bit_is_found_and_named() {
 #[tokio::test]
 async fn other_damage_is_found_too() {
     use MismatchKind::{Answer, Bit, Block, Certificate, Malformed, Quorum, Signature};
+
     let (valid, found) = verify(|devnet, mut certificate| {
         certificate.votes.pop();
         replace(devnet, &certificate);

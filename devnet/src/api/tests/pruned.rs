@@ -2,9 +2,9 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, EventQuery},
     client::BlockAt,
     storage::Keep,
+    types::{ErrorCode, EventQuery},
     verification::{Filters, VerificationError},
 };
 use cowboy_engine::primitives::codec::to_vec;

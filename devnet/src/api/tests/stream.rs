@@ -1,8 +1,8 @@
 //! The event stream: its start, its end, and that it neither misses nor repeats a block.
 
 use super::fixture::*;
-use crate::api::{
-    server::ServerLimits,
+use crate::{
+    api::server::ServerLimits,
     types::{BlockNotice, ErrorCode},
 };
 use cowboy_engine::{chain::Payload, primitives::Wei};

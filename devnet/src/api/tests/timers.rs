@@ -1,12 +1,14 @@
 //! Timers over the API: lists, outcomes, reasons for waiting, the lane, governance.
 
 use super::fixture::*;
-use crate::api::types::{
-    ActorLineKind, AmountText, BlockFire, Bytes, DeferralReason, DryRunRequest, ErrorCode,
-    GovernedParameter, LaneQuery, LogQuery, PendingSetting, Setting, Text, Timer, TimerBucket,
-    TimerQuery, TimerStatus, TimerSummary, TimerTier,
+use crate::{
+    client::BlockAt,
+    types::{
+        ActorLineKind, AmountText, BlockFire, Bytes, DeferralReason, DryRunRequest, ErrorCode,
+        GovernedParameter, LaneQuery, LogQuery, PendingSetting, Setting, Text, Timer, TimerBucket,
+        TimerQuery, TimerStatus, TimerSummary, TimerTier,
+    },
 };
-use crate::client::BlockAt;
 use cowboy_engine::{
     chain::{
         Payload,

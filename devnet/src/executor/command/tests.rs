@@ -2,8 +2,16 @@
 
 use super::*;
 use crate::executor::{Executor, Task};
+use cowboy_host::process::{DIRECTORY_VARIABLE, has_members, private};
 use rustix::process::Signal;
-use std::{future::Future, io::Read as _, path::Path, sync::Mutex};
+use std::{
+    fs,
+    future::Future,
+    io::Read as _,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 

@@ -22,7 +22,6 @@ use std::{error::Error, fmt};
 #[serde(try_from = "NodeFields", into = "NodeFields")]
 pub struct NodeEndpoint(Url);
 
-/// The fields of a node's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NodeFields {
@@ -30,8 +29,7 @@ struct NodeFields {
 }
 
 impl NodeEndpoint {
-    /// The node at `url`, or the reason why the URL is invalid. The error does not repeat the URL,
-    /// which may contain a key.
+    /// The error does not repeat the URL, which may contain a key.
     pub fn new(url: &str) -> Result<Self, String> {
         server_url(url).map(Self)
     }
@@ -98,7 +96,6 @@ impl Node {
         Self { http, url, origin, secrets, max_return_bytes }
     }
 
-    /// Sends a signed transaction; returns its hash.
     pub(super) async fn send(&self, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
         let transaction = format!("0x{}", hex::encode(transaction));
         let hash: Data<32> = self.ask("eth_sendRawTransaction", [transaction]).await?;
@@ -111,18 +108,15 @@ impl Node {
         Ok(found.is_some())
     }
 
-    /// The receipt of a transaction, if it is in a block.
     pub(super) async fn receipt(&self, hash: [u8; 32]) -> Result<Option<Receipt>, ExecutorError> {
         self.ask("eth_getTransactionReceipt", [Data(hash)]).await
     }
 
-    /// The newest block's number.
     pub(super) async fn head(&self) -> Result<u128, ExecutorError> {
         let Quantity(number) = self.ask("eth_blockNumber", [(); 0]).await?;
         Ok(number)
     }
 
-    /// Makes one call.
     async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,

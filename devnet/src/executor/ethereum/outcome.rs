@@ -9,7 +9,6 @@
 use super::BLOBS;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The result of a job.
 #[derive(Serialize)]
 pub(super) struct Outcome {
     transaction_hash: Data<32>,

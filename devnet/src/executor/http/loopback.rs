@@ -8,7 +8,8 @@
 //! when it is resolved for a connection, and the connection uses a checked address. What the name
 //! resolves to at another time does not matter.
 
-use crate::{executor::ExecutorError, spelling::Quoted};
+use crate::executor::ExecutorError;
+use cowboy_host::spelling::Quoted;
 use reqwest::{
     Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -20,7 +21,6 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-/// A host on the loopback.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is on the loopback", Quoted(.0))]
 pub(super) struct Refused(String);
@@ -93,7 +93,6 @@ impl Resolve for Resolver {
     }
 }
 
-/// The addresses of `name` that a request may connect to.
 fn remote(name: &str, found: Vec<SocketAddr>) -> Result<Addrs, Refused> {
     let (local, remote): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|address| is_loopback(address.ip()));

@@ -23,7 +23,6 @@ pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8]
         .ok_or_else(|| ExecutorError::NothingThere { pointer: pointer.to_string() })
 }
 
-/// Follows the remaining tokens from the current value.
 #[derive(Clone, Copy)]
 struct PointerStep<'p>(&'p [String]);
 
@@ -100,7 +99,6 @@ impl<'de> Visitor<'de> for PointerStep<'_> {
     }
 }
 
-/// A name in an object, borrowed if it has no escapes.
 struct MemberName<'de>(Cow<'de, str>);
 
 impl<'de> serde::Deserialize<'de> for MemberName<'de> {

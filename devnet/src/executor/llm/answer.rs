@@ -1,6 +1,7 @@
 //! Assembles an answer from its parts.
 
-use super::super::{Bounded, ExecutorError, TaskProgress};
+use super::super::{Bounded, ExecutorError};
+use cowboy_host::process::TaskProgress;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -37,7 +38,6 @@ impl ChatCompletion {
         serde_json::from_slice(text).map_err(|error| format!("not an answer: {error}"))
     }
 
-    /// The error message, if the endpoint sent an error instead of an answer.
     pub(super) fn error(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         Some(message(error).unwrap_or_else(|| error.to_string()))
@@ -51,7 +51,6 @@ pub(super) fn message(error: &Value) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The part of an answer received so far.
 pub(super) struct Answer {
     text: Bounded,
     max_tokens: Option<u32>,
@@ -65,7 +64,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// An empty answer with room for `limit` bytes.
     pub(super) const fn new(limit: usize, max_tokens: Option<u32>) -> Self {
         Self {
             text: Bounded::new(limit),
@@ -77,7 +75,6 @@ impl Answer {
         }
     }
 
-    /// Adds a received part.
     pub(super) fn add(&mut self, completion: ChatCompletion) -> Result<(), ExecutorError> {
         if let Some(tokens) = completion.usage.and_then(|usage| usage.completion_tokens) {
             self.tokens = Some(tokens);
@@ -95,7 +92,6 @@ impl Answer {
         Ok(())
     }
 
-    /// The number of tokens, as text.
     pub(super) fn detail(&self) -> Option<String> {
         match self.tokens.unwrap_or(self.pieces) {
             0 => None,

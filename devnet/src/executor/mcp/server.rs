@@ -37,12 +37,10 @@ impl From<Servers> for BTreeMap<String, Server> {
 }
 
 impl Servers {
-    /// Whether no server is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names that jobs use.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -67,7 +65,6 @@ pub enum Server {
     Url(Url),
 }
 
-/// The fields of a server's configuration.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerFields {
@@ -110,7 +107,6 @@ impl From<Server> for ServerFields {
 }
 
 impl Server {
-    /// The parts of the configuration that may be secret.
     pub(super) fn secrets(&self) -> Secrets {
         match self {
             Self::Command { args, env, .. } => {

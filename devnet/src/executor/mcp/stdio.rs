@@ -3,11 +3,12 @@
 
 use super::{
     super::{
-        ExecutorError, TaskLimits, TaskProgress,
-        command::{Command, CommandProcess, Directories, END_TIMEOUT, local, pump},
+        ExecutorError, TaskLimits,
+        command::{Command, CommandProcess, local, pump},
     },
     CLOSE_TIMEOUT, Conversation, Fatal, NOTIFY_TIMEOUT,
 };
+use cowboy_host::process::{Directories, END_TIMEOUT, TaskProgress};
 use rmcp::{model::CallToolResult, transport::async_rw::AsyncRwTransport};
 use std::{
     convert::Infallible,
@@ -39,7 +40,6 @@ const _: () = assert!(
 /// Maximum bytes logged of a line on a server's standard error.
 const MAX_LOGGED: usize = 1024;
 
-/// Starts the server, runs the conversation with it and ends it.
 pub(super) async fn call(
     directories: &Directories,
     command: &Command,
@@ -80,7 +80,6 @@ pub(super) async fn call(
     Ok(answer)
 }
 
-/// Logs the server's standard error while the call runs.
 async fn log(stderr: Option<ChildStderr>, server: &str) -> Infallible {
     let mut line = Vec::new();
     let end = pump(stderr, |bytes| {
@@ -102,7 +101,6 @@ async fn log(stderr: Option<ChildStderr>, server: &str) -> Infallible {
 /// Lines of limited length: a longer one makes the stream fail before it is completely in memory.
 struct BoundedLines<R> {
     inner: R,
-    /// Bytes of the current line so far.
     length: usize,
     fatal: Fatal,
 }

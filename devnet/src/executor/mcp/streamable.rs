@@ -9,7 +9,7 @@ use super::{
     },
     Fatal,
 };
-use crate::http::JSON;
+use cowboy_host::http::JSON;
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     RequestBuilder, Response, StatusCode, Url,
@@ -29,7 +29,6 @@ const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 
-/// A transport to the server at `url`.
 pub(super) fn transport(
     http: reqwest::Client,
     url: &Url,
@@ -141,7 +140,6 @@ impl SdkClient {
     }
 }
 
-/// Position within an event.
 #[derive(Default)]
 struct PartialEvent {
     bytes: usize,

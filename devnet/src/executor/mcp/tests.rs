@@ -3,9 +3,10 @@
 
 mod peer;
 
-use super::{super::command::has_members, *};
+use super::*;
 use crate::executor::{Config, Executor, Task};
 use axum::{Router, http::StatusCode, routing::post};
+use cowboy_host::process::has_members;
 use peer::{PIDS, Peer};
 use rmcp::{
     ServiceExt as _,

@@ -1,8 +1,11 @@
 //! One validator of a runner: dials it, keeps it connected, and acts on its frames.
 
-use super::{ATTEMPT_AFTER_DUPLICATE, Activity, COMMANDS, LinkHandle, RunnerCommand, RunnerCore};
+use super::{ATTEMPT_AFTER_DUPLICATE, COMMANDS};
 use crate::{
-    runner::worker::{TaskProgress, Worker},
+    runner::{
+        core::{Activity, LinkHandle, RunnerCommand, RunnerCore},
+        worker::{TaskProgress, Worker},
+    },
     transport::{
         Connection as _, Dial,
         driver::{self, Service, now_ms},
@@ -67,8 +70,7 @@ where
         }
     }
 
-    /// The validator's address. `None` when it has left the runner's validators; it then no longer
-    /// has an upkeep task.
+    /// `None` when it has left the runner's validators; it then no longer has an upkeep task.
     fn address(&self) -> Option<SocketAddr> {
         let mut shared = self.core.shared.lock();
         let address = shared.targets.get(&self.validator).copied().filter(|_| !shared.closing);
@@ -118,7 +120,6 @@ where
 /// Number of jobs remembered per connection for a refuted proof of their end.
 const MAX_REFUTED: usize = 256;
 
-/// One connection, from the first byte to the last.
 struct ValidatorLink<E, W> {
     core: Arc<RunnerCore>,
     jobs: Arc<E>,
@@ -127,7 +128,6 @@ struct ValidatorLink<E, W> {
     serial: u64,
     commands: mpsc::Sender<RunnerCommand>,
     established: bool,
-    /// The abilities that the validator knows to be suspended.
     told: BTreeSet<Ability>,
     /// Jobs for whose end it sent a proof that does not hold.
     refuted: BTreeSet<Hash>,
@@ -232,7 +232,6 @@ where
         self.core.say(Activity::Connected { validator: self.validator.clone() });
     }
 
-    /// Tells the validator which abilities were suspended or resumed since it was last told.
     fn tell_abilities(&mut self, session: &mut runner::Runner) {
         if !self.established {
             return;
@@ -392,7 +391,6 @@ where
         }
     }
 
-    /// Whether the runner signs its committee's aggregate.
     fn agrees(&self, aggregate: &JobAggregate) -> bool {
         let mut shared = self.core.shared.lock();
         let head = shared.head;

@@ -2,10 +2,6 @@
 
 use super::Polling;
 use crate::{
-    api::types::{
-        Bytes, CommitRequest, ErrorBody, ErrorCode, ErrorDetail, FailureRequest, PolledJob,
-        PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
-    },
     client::Client,
     runner::{
         KnownValidators, Runner, RunnerConfig, ValidatorAddress,
@@ -16,6 +12,10 @@ use crate::{
     },
     sample::spec,
     transport::{Dial, TransportError, quic},
+    types::{
+        Bytes, CommitRequest, ErrorBody, ErrorCode, ErrorDetail, FailureRequest, PolledJob,
+        PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
+    },
 };
 use axum::{
     Json, Router,

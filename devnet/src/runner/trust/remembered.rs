@@ -2,13 +2,13 @@
 
 use super::{Height, Trust};
 use crate::{
-    api::types::{Bytes, BytesText, ChainId, ChainIdText, HashText, Text},
-    home::{self, HomeError},
+    home::HomeError,
+    types::{Bytes, BytesText, ChainId, ChainIdText, HashText, Text},
 };
+use cowboy_host::files::{self, FileError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The stored form of a runner's trust.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct Remembered {
@@ -19,12 +19,10 @@ pub(in crate::runner) struct Remembered {
     root: Option<Vec<BytesText>>,
     /// The block whose state has the validators.
     height: u64,
-    /// The consensus keys of the newest known committee.
     validators: Vec<BytesText>,
 }
 
 impl Remembered {
-    /// The stored form of `trust`, which is based on the keys of `root`.
     pub fn of(trust: &Trust, root: Option<&[[u8; 32]]>, first_block: HashText) -> Self {
         let (validators, height) = trust.voters();
         Self {
@@ -36,7 +34,6 @@ impl Remembered {
         }
     }
 
-    /// Whether it is based on the keys of `root`.
     pub fn rests_on(&self, root: &[[u8; 32]]) -> bool {
         self.root.as_deref() == Some(&texts(root))
     }
@@ -50,8 +47,8 @@ impl Remembered {
 
     /// Reads the file; `None` when it does not exist.
     pub fn load(path: &Path) -> Result<Option<(Self, Trust)>, HomeError> {
-        let Some(text) = home::read_if_there(path)? else { return Ok(None) };
-        let malformed = |reason: String| HomeError::Malformed { path: path.to_owned(), reason };
+        let Some(text) = files::read_if_there(path)? else { return Ok(None) };
+        let malformed = |reason: String| FileError::Malformed { path: path.to_owned(), reason };
         let kept: Self = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let key = |key: &BytesText| {
             let expected = || malformed(format!("{key} is not a consensus key"));
@@ -59,16 +56,15 @@ impl Remembered {
         };
         let voters = kept.validators.iter().map(key).collect::<Result<Vec<_>, _>>()?;
         if voters.is_empty() {
-            return Err(malformed("it names no validator".to_owned()));
+            return Err(malformed("it names no validator".to_owned()).into());
         }
         let trust = Trust::new(kept.chain_id.0.0, voters, Height::new(kept.height));
         Ok(Some((kept, trust)))
     }
 
-    /// Writes the file, replacing the previous one.
     pub fn save(&self, path: &Path) -> Result<(), HomeError> {
         let json = serde_json::to_string_pretty(self).expect("a record is plain data");
-        home::write_private(path, &format!("{json}\n"))
+        Ok(files::write_private(path, &format!("{json}\n"))?)
     }
 }
 

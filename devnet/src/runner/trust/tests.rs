@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    api::types::Text,
     sample::{self, certificate, key, validator_keys},
+    types::Text,
 };
 use commonware_cryptography::ed25519::PrivateKey;
 use cowboy_engine::{

@@ -1,7 +1,6 @@
 //! The exported metrics are those of AgenC §8.1 and agree with what a machine did.
 
 use super::*;
-use crate::openmetrics::samples;
 use cowboy_engine::{
     primitives::Hash,
     speculation::{
@@ -9,6 +8,7 @@ use cowboy_engine::{
         engine::reads, view::Counters,
     },
 };
+use cowboy_host::openmetrics::samples;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// §8.1: name, kind, label.

@@ -11,8 +11,8 @@ use cowboy_engine::{
     presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     session::{
-        runner::{self, Runner},
-        validator::{self, Validator},
+        runner::{Runner, RunnerConfig, RunnerEvent},
+        validator::{Validator, ValidatorConfig, ValidatorEvent},
     },
     wire::{AckStatus, Body, JobResult},
 };
@@ -49,14 +49,14 @@ enum Told {
 
 /// Records the events of a validator's session.
 #[derive(Clone, Default)]
-struct Listening(Arc<Mutex<Vec<validator::ValidatorEvent>>>);
+struct Listening(Arc<Mutex<Vec<ValidatorEvent>>>);
 
 impl Service for Listening {
     type Session = Validator;
     type Command = Told;
 
-    fn event(&mut self, session: &mut Validator, event: validator::ValidatorEvent) {
-        if let validator::ValidatorEvent::Admit { .. } = event {
+    fn event(&mut self, session: &mut Validator, event: ValidatorEvent) {
+        if let ValidatorEvent::Admit { .. } = event {
             session.handle_admission(Ok(()));
         }
         self.0.lock().push(event);
@@ -72,14 +72,14 @@ impl Service for Listening {
 
 /// Records the events of a runner's session, and sends results.
 #[derive(Clone, Default)]
-struct Running(Arc<Mutex<Vec<runner::RunnerEvent>>>);
+struct Running(Arc<Mutex<Vec<RunnerEvent>>>);
 
 impl Service for Running {
     type Session = Runner;
     type Command = JobResult;
 
-    fn event(&mut self, session: &mut Runner, event: runner::RunnerEvent) {
-        if let runner::RunnerEvent::Assigned { stream, .. } = event {
+    fn event(&mut self, session: &mut Runner, event: RunnerEvent) {
+        if let RunnerEvent::Assigned { stream, .. } = event {
             session.answer(stream, AckStatus::Duplicate);
         }
         self.0.lock().push(event);
@@ -116,25 +116,30 @@ async fn connect(
     (dialled.unwrap(), accepted.unwrap())
 }
 
+/// The validator's end of a connection.
+fn session(context: &Context, accepted: &SimConnection<Context>, head: Height) -> Validator {
+    let config = ValidatorConfig {
+        chain_id: CHAIN,
+        key: key("validator"),
+        certified: accepted.peer().clone(),
+        nonce: [1; 32],
+        head,
+        connectivity: Connectivity::DEFAULT,
+    };
+    Validator::new(config, now_ms(context))
+}
+
 async fn ends(context: &Context, fabric: &Fabric<Context>) -> Ends {
     let (dialled, accepted) = connect(context, fabric).await;
     let (validator_said, runner_said) = (Listening::default(), Running::default());
     let (to_validator, for_validator) = mpsc::channel(8);
     let (to_runner, for_runner) = mpsc::channel(8);
-    let config = validator::ValidatorConfig {
-        chain_id: CHAIN,
-        key: key("validator"),
-        certified: accepted.peer().clone(),
-        nonce: [1; 32],
-        head: Height::new(1),
-        connectivity: Connectivity::DEFAULT,
-    };
     let mut service = validator_said.clone();
     let validator_ended = context.child("validator").spawn(move |context| async move {
-        let session = Validator::new(config, now_ms(&context));
+        let session = session(&context, &accepted, Height::new(1));
         drive(&context, accepted, session, &mut service, for_validator).await
     });
-    let config = runner::RunnerConfig {
+    let config = RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: public("validator"),
@@ -197,15 +202,7 @@ fn a_silent_peer_is_dropped_after_five_seconds() {
         let (dialled, accepted) = connect(&context, &fabric).await;
         let begun = context.current();
         let (_commands, received) = mpsc::channel(1);
-        let config = validator::ValidatorConfig {
-            chain_id: CHAIN,
-            key: key("validator"),
-            certified: accepted.peer().clone(),
-            nonce: [1; 32],
-            head: Height::GENESIS,
-            connectivity: Connectivity::DEFAULT,
-        };
-        let session = Validator::new(config, now_ms(&context));
+        let session = session(&context, &accepted, Height::GENESIS);
         let mut service = Listening::default();
         let end = drive(&context, accepted, session, &mut service, received).await;
         assert_eq!(end, End::HandshakeTimeout);
@@ -227,7 +224,7 @@ fn the_largest_result_arrives_while_heartbeats_go_on() {
         ends.to_runner.send(result.clone()).await.unwrap();
         let arrived = || {
             let said = ends.validator_said.0.lock();
-            said.iter().any(|event| *event == validator::ValidatorEvent::Result(result.clone()))
+            said.iter().any(|event| *event == ValidatorEvent::Result(result.clone()))
         };
         let mut head = 1;
         while !arrived() {
@@ -235,12 +232,12 @@ fn the_largest_result_arrives_while_heartbeats_go_on() {
             assert!(head < 1_000, "it does not arrive");
             ends.to_validator.send(Told::Head(Height::new(head))).await.unwrap();
             context.sleep(Duration::from_millis(250)).await;
-            let newest = validator::ValidatorEvent::Pinged { height: Height::new(head) };
+            let newest = ValidatorEvent::Pinged { height: Height::new(head) };
             assert!(ends.validator_said.0.lock().contains(&newest), "no ping of {head}");
         }
         assert!(head > 4, "16 MiB take many round trips");
         context.sleep(SECOND).await;
-        let delivered = runner::RunnerEvent::Delivered { job_id: Hash::ZERO };
+        let delivered = RunnerEvent::Delivered { job_id: Hash::ZERO };
         assert!(ends.runner_said.0.lock().contains(&delivered));
     });
 }
@@ -261,15 +258,7 @@ fn noise_gets_a_goodbye() {
                 heard
             };
             let (_commands, received) = mpsc::channel(1);
-            let config = validator::ValidatorConfig {
-                chain_id: CHAIN,
-                key: key("validator"),
-                certified: accepted.peer().clone(),
-                nonce: [1; 32],
-                head: Height::GENESIS,
-                connectivity: Connectivity::DEFAULT,
-            };
-            let session = Validator::new(config, now_ms(&context));
+            let session = session(&context, &accepted, Height::GENESIS);
             let mut service = Listening::default();
             let driven = drive(&context, accepted, session, &mut service, received);
             let (end, heard) = join(driven, noise).await;

@@ -15,6 +15,7 @@ use quinn::{
     udp::{EcnCodepoint, RecvMeta, Transmit},
 };
 use std::{
+    convert::Infallible,
     fmt, io,
     net::{IpAddr, SocketAddr},
     pin::Pin,
@@ -27,7 +28,7 @@ use std::{
 };
 use tokio::{
     select,
-    sync::Notify,
+    sync::{Notify, oneshot},
     time::{Instant, sleep_until, timeout},
 };
 
@@ -40,9 +41,11 @@ pub(super) struct Faulty {
     seat: PeerSeat,
     tap: Tap,
     queue: Arc<Queue>,
+    /// Dropped with the socket's last user, so that its port can be bound again at once: quinn
+    /// drops sockets in background tasks.
+    _in_use: oneshot::Sender<Infallible>,
 }
 
-/// The delayed datagrams, and the state of the task that sends them.
 #[derive(Default)]
 struct Queue {
     /// Datagrams are waiting, and a task handles them.
@@ -52,7 +55,6 @@ struct Queue {
     sooner: Notify,
 }
 
-/// A copy of one datagram.
 struct Datagram {
     destination: SocketAddr,
     ecn: Option<EcnCodepoint>,
@@ -69,11 +71,15 @@ impl Datagram {
 }
 
 impl Faulty {
-    /// Wraps `socket`, which is bound to `address`.
-    pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, address: SocketAddr, tap: Tap) -> Self {
+    pub(super) fn new(
+        socket: Arc<dyn AsyncUdpSocket>,
+        address: SocketAddr,
+        tap: Tap,
+        in_use: oneshot::Sender<Infallible>,
+    ) -> Self {
         let seat = PeerSeat::Udp(address);
         tap.sit(seat.clone());
-        Self { socket, seat, tap, queue: Arc::default() }
+        Self { socket, seat, tap, queue: Arc::default(), _in_use: in_use }
     }
 
     fn send_one(&self, part: &Transmit<'_>) -> io::Result<()> {

@@ -1,6 +1,9 @@
 //! QUIC on the loopback: the common transport tests, and refusals that only QUIC has.
 
-use super::{super::Connection as _, *};
+use super::{
+    super::{Connection as _, RecvStream as _, SendStream as _},
+    *,
+};
 use crate::transport::{
     suite,
     tls::{ALPN, BINDING_OID, IdentityError},
@@ -13,13 +16,13 @@ use rustls::crypto::aws_lc_rs;
 use std::{future::IntoFuture as _, net::Ipv4Addr};
 use tokio::sync::{Mutex, watch};
 
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub(super) const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 fn secret(name: &str) -> SecretKey {
     SecretKey::derive(b"transport tests", name)
 }
 
-fn identity(name: &str) -> Identity {
+pub(super) fn identity(name: &str) -> Identity {
     Identity::new(&secret(name)).unwrap()
 }
 
@@ -32,17 +35,24 @@ fn dialer(name: &str) -> Dialer {
 }
 
 /// Runs a test that would otherwise hang forever if an expected event never came.
-async fn bounded(test: impl Future<Output = ()>) {
+pub(super) async fn bounded(test: impl Future<Output = ()>) {
     timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
 }
 
-async fn connected(
+pub(super) async fn connected(
     listener: &mut QuicListener,
     dialer: &Dialer,
 ) -> (QuicConnection, QuicConnection) {
     let validator = secret("validator").public_key();
     let dialled = dialer.dial(listener.address(), &validator).await.unwrap();
     (dialled, listener.accept().await.unwrap())
+}
+
+/// Twenty runners connect, one after another.
+async fn twenty_connect(listener: &mut QuicListener) {
+    for i in 0..20 {
+        connected(listener, &dialer(&format!("runner-{i}"))).await;
+    }
 }
 
 #[tokio::test]
@@ -197,7 +207,7 @@ async fn flood(listener: &QuicListener, address: IpAddr, count: usize) -> JoinSe
 
 fn limited(half_open: half_open::HalfOpenLimits, unvalidated: usize) -> QuicListener {
     let limits = QuicLimits { handshake: Duration::from_millis(300), half_open, unvalidated };
-    QuicListener::bind_with(&identity("validator"), LOOPBACK, None, |_| true, limits).unwrap()
+    QuicListener::bind_with(&identity("validator"), LOOPBACK, untapped(), |_| true, limits).unwrap()
 }
 
 const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
@@ -228,9 +238,7 @@ async fn a_flood_from_one_address_keeps_nobody_else_out() {
     let mut listener = listener();
     bounded(async {
         let _flood = flood(&listener, FLOODING, 300).await;
-        for i in 0..20 {
-            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
-        }
+        twenty_connect(&mut listener).await;
     })
     .await;
 }
@@ -243,9 +251,7 @@ async fn a_flood_that_takes_all_places_gives_way_to_another_address() {
     let mut listener = limited(half_open, usize::MAX);
     bounded(async {
         let _flood = flood(&listener, FLOODING, 8).await;
-        for i in 0..20 {
-            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
-        }
+        twenty_connect(&mut listener).await;
     })
     .await;
 }
@@ -259,9 +265,7 @@ async fn who_cannot_read_what_is_sent_to_its_address_takes_nobodys_place() {
         // Each of these attempts except the first is only told to try again. They claim the
         // runner's address.
         let _flood = flood(&listener, LOOPBACK.ip(), 8).await;
-        for i in 0..20 {
-            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
-        }
+        twenty_connect(&mut listener).await;
     })
     .await;
 }
@@ -338,7 +342,7 @@ async fn attempt(listener: &QuicListener, identity: Option<&Identity>, alpn: &[&
     };
     crypto.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     let crypto = QuicClientConfig::try_from(crypto).unwrap();
-    let Bound { socket, address, .. } = bind(LOOPBACK, None).unwrap();
+    let Bound { socket, address, .. } = bind(LOOPBACK, untapped()).unwrap();
     let endpoint = endpoint(socket, address, None).unwrap();
     let config = quinn::ClientConfig::new(Arc::new(crypto));
     let connecting = endpoint.connect_with(config, listener.address(), SERVER_NAME).unwrap();

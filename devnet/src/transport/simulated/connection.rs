@@ -1,9 +1,10 @@
 //! Both ends of a simulated connection, and its handshake.
 
-use super::{
-    Fabric, Pair, Runtime,
-    stream::{SimRecv, SimSend, Stream},
-};
+mod stream;
+
+pub use stream::{SimRecv, SimSend};
+
+use super::{Fabric, Pair, Runtime};
 use crate::transport::{BACKLOG, Connection, Dial, Listen, MAX_STREAMS, TransportError, clipped};
 use bytes::Bytes;
 use commonware_utils::sync::Mutex;
@@ -14,9 +15,9 @@ use std::{
     sync::Arc,
     time::SystemTime,
 };
+use stream::Stream;
 use tokio::sync::{Notify, futures::Notified};
 
-/// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Dialer,
@@ -39,26 +40,34 @@ impl Side {
     }
 }
 
-/// A message on a link.
 pub(super) enum LinkMessage {
-    /// The dialler asks for a connection.
     Connect,
-    /// The listener accepts it.
     Accepted,
-    /// The sender ended the connection.
-    Close { reason: String },
+    Close {
+        reason: String,
+    },
     /// A stream that the receiver opened is over at the sender: the receiver may open another.
     Released,
-    /// Bytes of a stream.
-    Data { stream: Arc<Stream>, bytes: Bytes },
+    Data {
+        stream: Arc<Stream>,
+        bytes: Bytes,
+    },
     /// The end of a stream: finished after all its bytes, or abandoned.
-    End { stream: Arc<Stream>, finished: bool },
-    /// The end of a finished stream has arrived.
-    Acknowledged { stream: Arc<Stream> },
-    /// The sender reads no more of a stream.
-    Stopped { stream: Arc<Stream> },
+    End {
+        stream: Arc<Stream>,
+        finished: bool,
+    },
+    Acknowledged {
+        stream: Arc<Stream>,
+    },
+    Stopped {
+        stream: Arc<Stream>,
+    },
     /// The writer of a stream may write up to this many bytes in total.
-    Credit { stream: Arc<Stream>, limit: u64 },
+    Credit {
+        stream: Arc<Stream>,
+        limit: u64,
+    },
 }
 
 /// The state of a connection, shared by both ends and the messages between them. It has no
@@ -71,7 +80,6 @@ pub(super) struct LinkCore {
     changed: [Notify; 2],
 }
 
-/// The state of one side.
 #[derive(Default)]
 struct SimulatedEnd {
     established: bool,
@@ -128,7 +136,6 @@ impl LinkCore {
         true
     }
 
-    /// Closes from one side and tells the other.
     fn close<E: Runtime>(self: &Arc<Self>, fabric: &Fabric<E>, side: Side, reason: &str) {
         if self.end(side, TransportError::Closed) {
             let reason = clipped(reason).to_owned();
@@ -136,14 +143,12 @@ impl LinkCore {
         }
     }
 
-    /// Ends the connection at both sides.
     pub(super) fn lose(&self, reason: &str) {
         for side in [Side::Dialer, Side::Listener] {
             self.end(side, TransportError::Lost { reason: reason.to_owned() });
         }
     }
 
-    /// Handles a message that arrived at the side `to`.
     pub(super) fn receive<E: Runtime>(
         self: &Arc<Self>,
         fabric: &Fabric<E>,
@@ -301,7 +306,6 @@ impl<E: Runtime> Connection for SimConnection<E> {
     }
 }
 
-/// Connections that a listener has not accepted yet.
 #[derive(Default)]
 pub(super) struct Backlog {
     waiting: Mutex<VecDeque<Arc<LinkCore>>>,

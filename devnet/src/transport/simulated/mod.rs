@@ -20,12 +20,10 @@
 //! [`MAX_STREAMS`]: super::MAX_STREAMS
 
 mod connection;
-mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{SimConnection, SimDialer, SimListener};
-pub use stream::{SimRecv, SimSend};
+pub use connection::{SimConnection, SimDialer, SimListener, SimRecv, SimSend};
 
 use super::{DIAL_TIMEOUT, IDLE_TIMEOUT, TransportError};
 use commonware_runtime::{Clock, Spawner};
@@ -165,12 +163,10 @@ impl<E: Runtime> Fabric<E> {
         Ok(SimListener::new(self.clone(), node, backlog))
     }
 
-    /// Connects as `node`.
     pub fn dialer(&self, node: PublicKey) -> SimDialer<E> {
         SimDialer::new(self.clone(), node)
     }
 
-    /// Connects `from` to the listener `to`.
     pub async fn connect(
         &self,
         from: PublicKey,
@@ -199,7 +195,7 @@ impl<E: Runtime> Fabric<E> {
         }
     }
 
-    /// Sets the properties of the link between `a` and `b`; messages in flight are not affected.
+    /// Messages in flight are not affected.
     pub fn set_link(&self, a: &PublicKey, b: &PublicKey, link: SimulatedLink) {
         self.net.lock().links.insert(pair(a, b), link);
     }
@@ -313,7 +309,6 @@ impl<E: Runtime> Fabric<E> {
         self.net.lock().context.sleep(duration)
     }
 
-    /// Processes due events one after the other.
     async fn run(self, context: E) {
         loop {
             let next = self.net.lock().agenda.first_key_value().map(|((at, _), _)| *at);
@@ -349,7 +344,6 @@ impl<E: Runtime> Fabric<E> {
 }
 
 impl<E: Rng> Net<E> {
-    /// Draws the travel time of a message.
     fn delay(&mut self, pair: &Pair) -> Duration {
         let link = self.links.get(pair).copied().unwrap_or(self.standard);
         if link.jitter.is_zero() && link.loss <= 0.0 {

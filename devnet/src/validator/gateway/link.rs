@@ -1,8 +1,8 @@
 //! One runner's connection: handles its session's events and the gateway's commands.
 
 use super::{
-    Dispatched, Gateway, GatewayCommand, GatewayLink, GatewayShared, assigned, assignment_of,
-    assigns,
+    Gateway, GatewayCommand, GatewayLink, GatewayShared,
+    dispatch::{Dispatched, assigned, assignment_of, assigns},
 };
 use crate::{
     transport::{driver::Service, half_open::Slot},
@@ -367,7 +367,6 @@ impl RunnerLink {
         shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
     }
 
-    /// Cleans up after the connection has ended.
     pub(super) fn ended(self, end: End) {
         let mut shared = self.gateway.0.shared.lock();
         let head = shared.state.height();
@@ -386,7 +385,6 @@ impl RunnerLink {
     }
 }
 
-/// The labels that a delta adds and removes.
 fn changes(delta: &CapabilityDelta) -> (Vec<Label>, Vec<Label>) {
     let capability = |name: &str| Label::Capability(name.to_owned());
     let entitlement = |name: &str| Label::Entitlement(name.to_owned());

@@ -139,7 +139,6 @@ impl Machine<'_> {
         self.index_in(tuple, value.unwrap_or(Value::None), start, end)
     }
 
-    /// The number of elements of a list or tuple that equal a value.
     fn count_in(&mut self, of: Value, value: Value) -> Result<Value, Fault> {
         let (mut index, mut count) = (0, 0);
         while let Some(item) = self.sequence(of).get(index).copied() {
@@ -149,7 +148,6 @@ impl Machine<'_> {
         Ok(Value::Int(count))
     }
 
-    /// The first index of a value in a list or tuple.
     fn index_in(
         &mut self,
         of: Value,

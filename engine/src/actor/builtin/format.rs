@@ -16,7 +16,6 @@ impl Machine<'_> {
         append(&mut self.meter, to, text)
     }
 
-    /// Appends a value as `str` writes it.
     pub(in crate::actor) fn write_str(
         &mut self,
         to: &mut String,
@@ -26,7 +25,6 @@ impl Machine<'_> {
         append(&mut self.meter, to, self.heap.str(id))
     }
 
-    /// Appends a value as `repr` writes it.
     pub(in crate::actor) fn write_repr(
         &mut self,
         to: &mut String,
@@ -345,7 +343,6 @@ impl Machine<'_> {
         Ok(self.paid_text(text))
     }
 
-    /// The argument that a field of a format names.
     fn named_field(
         &mut self,
         args: &Args,
@@ -396,7 +393,6 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// The result of converting a field's value.
     fn converted(&mut self, value: Value, field: &str) -> Result<(Value, Option<String>), Fault> {
         let mut text = String::new();
         match (field.split_once('!').map(|(_, conversion)| conversion), value) {

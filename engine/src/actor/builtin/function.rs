@@ -438,7 +438,6 @@ impl Machine<'_> {
 }
 
 impl Namespace {
-    /// The name that modules use.
     pub(in crate::actor) const fn name(self) -> &'static str {
         match self {
             Self::Host => "pvm_host",

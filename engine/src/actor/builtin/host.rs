@@ -168,7 +168,6 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Writes a line to the log.
     pub(in crate::actor) fn log_line(&mut self, line: String) -> Result<(), Fault> {
         self.meter.pay(Cause::Effects, self.meter.schedule.emit)?;
         // While a module loads there is no log to write to.
@@ -470,7 +469,6 @@ impl<'a> Machine<'a> {
         self.ask_for_timer(timer)
     }
 
-    /// Asks for a timer whose arguments were read. Returns its id.
     fn ask_for_timer(&mut self, timer: TimerCall) -> Result<Value, Fault> {
         // The id is a hash of the timer.
         self.meter.keccak(timer.payload.len())?;
@@ -483,7 +481,6 @@ impl<'a> Machine<'a> {
         self.hash_value(id)
     }
 
-    /// An amount of at most 128 bits.
     pub(in crate::actor) fn amount(&self, value: Value) -> Result<u128, Fault> {
         self.wei_in(value, "each field of a bid").map(Wei::get)
     }

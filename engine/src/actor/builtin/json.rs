@@ -27,7 +27,6 @@ impl Machine<'_> {
         self.paid_json(&text)
     }
 
-    /// A value as JSON.
     pub(in crate::actor) fn encoded(&mut self, value: Value) -> Result<String, Fault> {
         let mut text = String::new();
         self.write_json(&mut text, value, 1)?;
@@ -95,7 +94,6 @@ impl Machine<'_> {
         self.write_escaped(to, id, |byte| byte < 0x20, "\\u00")
     }
 
-    /// Decodes a JSON text.
     pub(in crate::actor) fn decode_json(&mut self, text: &str) -> Result<Value, Fault> {
         self.meter.text(text.len())?;
         self.paid_json(text)

@@ -116,7 +116,6 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Pays for a copy of effects.
     fn pay_copy(&mut self, bytes: usize) -> Result<(), Fault> {
         self.meter.bytes(bytes.saturating_sub(PAID_BYTES))
     }
@@ -170,7 +169,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Timers that have not fired yet.
     fn mock_timers(&mut self) -> Result<Value, Fault> {
         self.settle()?;
         let timers = self.mock()?.chain.timers();
@@ -214,7 +212,6 @@ impl<'a> Machine<'a> {
         self.entry(&fields)
     }
 
-    /// Timers that fired or were removed so far.
     fn mock_fires(&mut self) -> Result<Value, Fault> {
         let count = self.mock()?.fires.len();
         self.meter.elements(64 * count)?;
@@ -242,7 +239,6 @@ impl<'a> Machine<'a> {
         self.new_list(items)
     }
 
-    /// Effects of one kind.
     fn mock_effects(&mut self, function: Builtin) -> Result<Value, Fault> {
         self.settle()?;
         let mut items = Vec::new();
@@ -373,7 +369,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Adds blocks to the chain.
     fn mock_advance(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
         let [blocks, may_fail] = self.parameters(args, function, ["blocks", "may_fail"], 0)?;
         let may_fail = super::flag(may_fail, function, "may_fail")?;

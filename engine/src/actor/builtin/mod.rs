@@ -18,7 +18,6 @@ use super::{
 };
 
 impl Machine<'_> {
-    /// Calls a builtin. Returns its result, or why it fails.
     pub(in crate::actor) fn builtin(
         &mut self,
         builtin: Builtin,

@@ -8,7 +8,6 @@ use crate::actor::{
     value::{Id, Value},
 };
 
-/// The position of a value within its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
@@ -18,7 +17,6 @@ pub(super) enum Align {
     AfterSign,
 }
 
-/// How a value is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Specification {
     pub(super) fill: char,
@@ -133,7 +131,6 @@ impl Specification {
 }
 
 impl Machine<'_> {
-    /// Appends a value according to a specification.
     pub(in crate::actor) fn write_specified(
         &mut self,
         to: &mut String,
@@ -245,7 +242,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends one character `count` times.
     pub(super) fn write_padding(
         &mut self,
         to: &mut String,

@@ -10,7 +10,6 @@ use crate::actor::{
 };
 use num_traits::Signed;
 
-/// The string passed as an argument.
 pub(super) fn text_argument(value: Option<Value>, function: &str) -> Result<Id, Fault> {
     match value {
         Some(Value::Text(id)) => Ok(id),
@@ -120,14 +119,12 @@ impl Machine<'_> {
         Ok(self.paid_text(changed))
     }
 
-    /// A part of a string, as a new string.
     fn part(&mut self, text: Id, range: std::ops::Range<usize>) -> Result<Value, Fault> {
         self.take_text(range.len())?;
         let part = self.heap.str(text)[range].to_owned();
         Ok(self.paid_text(part))
     }
 
-    /// A string padded to a width.
     fn justify(
         &mut self,
         method: Method,

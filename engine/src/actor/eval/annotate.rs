@@ -12,7 +12,6 @@ use crate::actor::{
 /// Length in bytes at which an error cuts the name of a type.
 const MAX_TYPE_NAME: usize = 256;
 
-/// Whether a value can be used as a type.
 pub(super) const fn is_type(value: Value) -> bool {
     match value {
         Value::None | Value::RecordType(_) | Value::Type(_) => true,
@@ -21,7 +20,6 @@ pub(super) const fn is_type(value: Value) -> bool {
     }
 }
 
-/// Fails if the value cannot be used as a type.
 pub(in crate::actor) fn require_type(value: Value) -> Result<(), Fault> {
     if is_type(value) {
         return Ok(());

@@ -26,13 +26,11 @@ impl Args {
         Self { at, positional, ..Self::default() }
     }
 
-    /// The arguments without the first positional one.
     pub(in crate::actor) fn without_first(&self) -> Self {
         Self { at: self.at + 1, positional: self.positional - 1, ..self.clone() }
     }
 }
 
-/// The result of starting a call.
 pub(super) enum Called {
     /// A function's frame was entered and has to run.
     Entered,
@@ -152,17 +150,14 @@ impl<'a> Machine<'a> {
         Ok(Called::Returned)
     }
 
-    /// A positional argument.
     pub(in crate::actor) fn argument(&self, args: &Args, index: usize) -> Option<Value> {
         (index < args.positional).then(|| self.stack[args.at + index])
     }
 
-    /// The positional arguments.
     pub(in crate::actor) fn arguments(&self, args: &Args) -> Vec<Value> {
         self.stack[args.at..args.at + args.positional].to_vec()
     }
 
-    /// The names of arguments at the call site.
     fn site_names(&self, args: &Args) -> &'a [Symbol] {
         match args.site {
             Some(site) => &self.program.sites[site as usize].names,
@@ -170,7 +165,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The number of named arguments.
     pub(in crate::actor) fn named_count(&self, args: &Args) -> usize {
         self.site_names(args).len() + args.extra.len()
     }
@@ -379,7 +373,6 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Checks that a function returns a value of its declared type.
     pub(super) fn check_return(&mut self, frame: &CallFrame, value: Value) -> Result<(), Fault> {
         let function = &self.program.functions[frame.code as usize];
         let (true, Some(id)) = (function.returns, frame.function) else { return Ok(()) };

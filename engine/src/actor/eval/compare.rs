@@ -126,7 +126,6 @@ impl Machine<'_> {
         }
     }
 
-    /// The hash of a key of a dict.
     pub(super) fn hash(&mut self, key: Value) -> Result<u64, Fault> {
         let mut hasher = Hasher::new();
         self.hash_into(key, &mut hasher, 1)?;

@@ -94,7 +94,6 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Copies all entries of `from` into `into`.
     pub(in crate::actor) fn dict_update(&mut self, into: Id, from: Id) -> Result<(), Fault> {
         self.dict_mut(into)?;
         let mut place = 0;

@@ -82,7 +82,6 @@ impl Machine<'_> {
         }
     }
 
-    /// The error for a key that a dict does not have.
     pub(in crate::actor) fn no_key<T>(&mut self, key: Value) -> Result<T, Fault> {
         let key = self.shown(key)?;
         failed(format!("key not found: {key}"))
@@ -211,7 +210,6 @@ impl Machine<'_> {
         Ok(format!("; it has {}", chosen.join(", ")))
     }
 
-    /// The attribute of that name, if there is one.
     pub(in crate::actor) fn find_attribute(
         &mut self,
         of: Value,

@@ -95,7 +95,6 @@ impl Machine<'_> {
         })
     }
 
-    /// A string of one character.
     pub(in crate::actor) fn character(&mut self, character: char) -> Result<Value, Fault> {
         self.meter.objects(1)?;
         self.new_text(character.encode_utf8(&mut [0; 4]))

@@ -48,7 +48,6 @@ impl Machine<'_> {
         self.meter.alloc(Text::cost(bytes))
     }
 
-    /// A new string with a copy of `text`.
     pub(in crate::actor) fn new_text(&mut self, text: &str) -> Result<Value, Fault> {
         self.take_text(text.len())?;
         Ok(self.paid_text(text.to_owned()))

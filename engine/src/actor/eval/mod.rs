@@ -28,7 +28,6 @@ use super::{
     value::{Heap, Id, Value},
 };
 
-/// A function being called.
 #[derive(Clone, Copy, Debug)]
 struct CallFrame {
     code: u32,
@@ -42,7 +41,6 @@ struct CallFrame {
     loops: usize,
 }
 
-/// The values of a module's names.
 #[derive(Debug)]
 pub(super) enum Globals<'a> {
     /// While the module loads.
@@ -80,13 +78,11 @@ impl<'a> Machine<'a> {
         self.program.name(symbol)
     }
 
-    /// Runs the module's top level.
     pub(super) fn load(&mut self) -> Result<(), Fault> {
         self.enter(0, None, 0)?;
         self.run(0).map(drop)
     }
 
-    /// Calls a value with positional arguments.
     pub(super) fn invoke(&mut self, callee: Value, arguments: &[Value]) -> Result<Value, Fault> {
         self.stack.push(callee);
         self.stack.extend_from_slice(arguments);
@@ -108,7 +104,6 @@ impl<'a> Machine<'a> {
         self.stack.last_mut().expect("the compiler counts what is on the stack")
     }
 
-    /// Takes the topmost `count` values.
     fn pop_many(&mut self, count: usize) -> Vec<Value> {
         self.stack.split_off(self.stack.len() - count)
     }

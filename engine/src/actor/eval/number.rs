@@ -29,7 +29,6 @@ impl Heap<'_> {
 }
 
 impl Machine<'_> {
-    /// Arithmetic on two integers.
     pub(super) fn arithmetic(&mut self, op: BinOp, a: Value, b: Value) -> Result<Value, Fault> {
         if let (Value::Int(a), Value::Int(b)) = (a, b) {
             let small = match op {
@@ -135,7 +134,6 @@ impl Machine<'_> {
         })
     }
 
-    /// An integer in decimal.
     pub(in crate::actor) fn decimal(&mut self, integer: Value) -> Result<String, Fault> {
         let integer = self.heap.big(integer).expect("the caller has looked at the kind");
         let words = words(&integer);

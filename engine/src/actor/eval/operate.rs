@@ -10,7 +10,6 @@ use memchr::memmem;
 use std::cmp::Ordering;
 
 impl Machine<'_> {
-    /// Whether a value counts as true.
     #[inline]
     pub(in crate::actor) fn truth(&self, value: Value) -> bool {
         match value {
@@ -137,7 +136,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Elements of a list or tuple.
     pub(in crate::actor) fn sequence(&self, value: Value) -> &[Value] {
         match value {
             Value::List(id) => &self.heap.list(id).items,
@@ -176,7 +174,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether `value` is in `collection`.
     fn contains(&mut self, collection: Value, value: Value) -> Result<bool, Fault> {
         match (collection, value) {
             (Value::Text(text), Value::Text(part)) => {

@@ -45,7 +45,6 @@ impl Machine<'_> {
         Ok(self.paid_text(text))
     }
 
-    /// Concatenates strings.
     pub(super) fn concat(&mut self, parts: &[Value]) -> Result<Value, Fault> {
         if let [text @ Value::Text(_)] = parts {
             return Ok(*text);
@@ -113,7 +112,6 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The error of a failed assertion.
     pub(super) fn assertion_failed<T>(&mut self, message: Option<Value>) -> Result<T, Fault> {
         let Some(message) = message else { return failed("assertion failed") };
         let mut text = String::new();

@@ -12,7 +12,6 @@ use std::{collections::BTreeMap, fmt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::actor) struct Symbol(pub(in crate::actor) u32);
 
-/// An operator between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::actor) enum BinOp {
     Add,
@@ -146,11 +145,11 @@ pub(in crate::actor) enum Op {
     Put,
     /// `[x, i] -> [x[i]]`
     Index,
-    /// `[value, x, i] -> []`, x[i] = value.
+    /// `[value, x, i] -> []`, `x[i] = value`.
     StoreIndex,
     /// `[x, i, value] -> []`, the end of an augmented assignment.
     StoreAugmented,
-    /// `[x, i] -> []`, x[i] is removed.
+    /// `[x, i] -> []`, `x[i]` is removed.
     DeleteIndex,
     /// `[x, parts…] -> [x[a:b:c]]`; a bit for each part that is present.
     Slice(u8),
@@ -170,7 +169,6 @@ pub(in crate::actor) enum Op {
     Loop,
     /// `[] -> [element]`, or jumps when no element is left.
     Next(u32),
-    /// Ends a loop.
     EndLoop,
     /// `[sequence] -> [last, …, first]`, exactly this many.
     Unpack(u32),
@@ -198,7 +196,6 @@ pub(in crate::actor) enum Conversion {
     Repr,
 }
 
-/// How a parameter takes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::actor) enum ParameterKind {
     /// By position or by name.
@@ -231,19 +228,15 @@ pub(in crate::actor) enum Capture {
     Captured(u32),
 }
 
-/// A function's code.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct FunctionCode {
     pub(in crate::actor) name: Symbol,
-    /// Where it begins in the source.
     pub(in crate::actor) offset: u32,
     pub(in crate::actor) entry: u32,
     pub(in crate::actor) parameters: Vec<Parameter>,
-    /// Parameters that can be given by position.
     pub(in crate::actor) positional: u32,
     /// Whether binding needs nothing else if exactly the positional parameters are given.
     pub(in crate::actor) simple: bool,
-    /// Parameters sorted by name, for lookups.
     pub(in crate::actor) by_name: Vec<(Symbol, u32)>,
     pub(in crate::actor) defaults: u32,
     pub(in crate::actor) types: u32,
@@ -277,7 +270,6 @@ impl CallSite {
     }
 }
 
-/// A compiled module.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Program {
     pub(in crate::actor) lines: Lines,
@@ -305,12 +297,10 @@ impl Program {
         self.symbols.get(name).copied()
     }
 
-    /// The index of the global with this name.
     pub(in crate::actor) fn global(&self, name: &str) -> Option<u32> {
         self.globals.get(&self.symbol(name)?).copied()
     }
 
-    /// The position of the operation at `pc` in the source.
     pub(in crate::actor) fn position(&self, pc: usize) -> Position {
         self.lines.position(self.offsets.get(pc).copied().unwrap_or_default())
     }

@@ -30,7 +30,6 @@ pub(super) enum Token {
     Operator,
 }
 
-/// A token and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
@@ -59,7 +58,6 @@ struct OpenText {
     raw: bool,
     /// Brackets that were open outside of it.
     nesting: usize,
-    /// Nested format specifications.
     specifications: usize,
 }
 
@@ -70,7 +68,6 @@ impl OpenText {
     }
 }
 
-/// Reads a source token by token.
 pub(super) struct Lexer<'a> {
     source: &'a str,
     at: usize,
@@ -351,7 +348,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A backslash and the text that it escapes.
     fn escape(&mut self, raw: bool) -> Lexed<()> {
         let start = self.at;
         self.at += 1;

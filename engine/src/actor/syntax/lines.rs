@@ -35,7 +35,6 @@ impl Lines {
         &self.source
     }
 
-    /// The line and column of a byte.
     pub(in crate::actor) fn position(&self, offset: u32) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
         let (start, offset) = (self.starts[line - 1] as usize, offset as usize);

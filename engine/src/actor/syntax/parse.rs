@@ -5,7 +5,6 @@ use crate::actor::error::{Error, Fault};
 use ruff_python_ast::{ModModule, PythonVersion, token::TokenKind};
 use ruff_python_parser::{Mode, ParseError, ParseErrorType, ParseOptions, Parsed, parse};
 
-/// Parses a scanned module.
 pub(super) fn parse_module(lines: &Lines) -> Result<Parsed<ModModule>, Fault> {
     // The newest version, so that the parser checks nothing for the sake of older ones.
     let options = ParseOptions::from(Mode::Module).with_target_version(PythonVersion::latest());

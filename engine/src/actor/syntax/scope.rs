@@ -15,7 +15,6 @@ pub(super) enum Variable {
     Captured(u32),
 }
 
-/// A function's names while it is compiled.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     names: BTreeMap<&'a str, u32>,

@@ -40,7 +40,6 @@ pub(in crate::actor) struct List {
     pub(in crate::actor) loops: u32,
 }
 
-/// A function: its code, and the values that it was made with.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Function {
     pub(in crate::actor) code: u32,
@@ -50,14 +49,12 @@ pub(in crate::actor) struct Function {
     pub(in crate::actor) captures: Box<[Id]>,
 }
 
-/// A method and its receiver.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::actor) struct Bound {
     pub(in crate::actor) method: Method,
     pub(in crate::actor) receiver: Value,
 }
 
-/// A field of a record type.
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct Field {
     pub(in crate::actor) name: Box<str>,
@@ -88,15 +85,12 @@ pub(in crate::actor) enum Type {
     Iterable,
     /// The type of `ctx`.
     Context,
-    /// A list with elements of the type.
     List(Value),
-    /// A dict with keys and values of the types.
     Dict(Value, Value),
     /// A tuple of exactly these types.
     Tuple(Box<[Value]>),
     /// A tuple of any length with elements of the type.
     TupleOf(Value),
-    /// Any of these.
     Union(Box<[Value]>),
     /// A field with a default, which only a record type takes.
     Field(Value, Value),
@@ -104,7 +98,6 @@ pub(in crate::actor) enum Type {
 
 macro_rules! arena {
     ($($list:ident, $of:ty, $name:ident, $value:expr;)*) => {
-        /// Objects of a module or of a call.
         #[derive(Clone, Debug, Default)]
         pub(in crate::actor) struct Arena {
             $(pub(super) $list: Vec<$of>,)*
@@ -161,7 +154,6 @@ impl<'a> Heap<'a> {
         Self { frozen, frozen_cells: cells, own, cells: Vec::new() }
     }
 
-    /// A variable that functions share.
     pub(in crate::actor) fn new_cell(&mut self, value: Value) -> Id {
         self.cells.push(value);
         Id::own(self.cells.len() - 1)

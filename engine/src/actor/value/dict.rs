@@ -10,7 +10,6 @@ use std::{
     hash::DefaultHasher,
 };
 
-/// The hasher of keys.
 pub(in crate::actor) type Hasher = DefaultHasher;
 
 #[derive(Clone, Debug, Default)]

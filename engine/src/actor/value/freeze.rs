@@ -30,7 +30,6 @@ impl Value {
     }
 }
 
-/// Freezes values in place.
 pub(in crate::actor) fn all<'a>(values: impl IntoIterator<Item = &'a mut Value>) {
     for value in values {
         *value = value.freeze();

@@ -63,7 +63,6 @@ pub(super) enum Value {
     Builtin(Builtin),
     /// A method whose receiver is next to it on the stack.
     Method(Method),
-    /// A method and its receiver.
     Bound(Id),
     RecordType(Id),
     Record(Id),
@@ -72,7 +71,6 @@ pub(super) enum Value {
     Namespace(Namespace),
     /// `ctx`
     Context,
-    /// `...`
     Ellipsis,
 }
 
@@ -80,7 +78,6 @@ impl Value {
     /// Heap bytes of a place for a value.
     pub(super) const COST: u64 = 16;
 
-    /// The string's id, for a string.
     pub(super) const fn text(self) -> Option<Id> {
         match self {
             Self::Text(id) => Some(id),

@@ -4,14 +4,12 @@ use super::{Arena, Field, Id, RecordType, Type, Value};
 
 macro_rules! builtins {
     ($($group:ident { $($(#[$doc:meta])* $variant:ident $name:literal,)* })*) => {
-        /// A function implemented by the evaluator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(in crate::actor) enum Builtin {
             $($($(#[$doc])* $variant,)*)*
         }
 
         impl Builtin {
-            /// All variants in order.
             pub(in crate::actor) const ALL: &'static [Self] = &[$($(Self::$variant,)*)*];
 
             pub(in crate::actor) const fn name(self) -> &'static str {
@@ -141,7 +139,6 @@ impl Builtin {
 
 macro_rules! methods {
     ($($kind:ident { $($variant:ident $name:literal,)* })*) => {
-        /// A method of a string, list, tuple or dict.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(in crate::actor) enum Method {
             $($($variant,)*)*
@@ -158,7 +155,6 @@ macro_rules! methods {
                 }
             }
 
-            /// The method of this name that a value has.
             pub(in crate::actor) fn find(of: Value, name: &str) -> Option<Self> {
                 match of {
                     $(Value::$kind(_) => match name {
@@ -171,7 +167,6 @@ macro_rules! methods {
                 }
             }
 
-            /// The names of a value's methods, in order.
             pub(in crate::actor) fn names(of: Value) -> &'static [&'static str] {
                 match of {
                     $(Value::$kind(_) => &[$($name),*],)*
@@ -267,7 +262,6 @@ pub(in crate::actor) enum Namespace {
 }
 
 impl Namespace {
-    /// The functions of the namespace.
     pub(in crate::actor) fn members(self) -> impl Iterator<Item = &'static str> {
         let of = move |builtin: &&Builtin| {
             self.member(builtin.name()) == Some(Value::Builtin(**builtin))
@@ -275,7 +269,6 @@ impl Namespace {
         Builtin::ALL.iter().filter(of).map(|builtin| builtin.name())
     }
 
-    /// The attribute of this name.
     pub(in crate::actor) fn member(self, name: &str) -> Option<Value> {
         match self {
             Self::Host => Builtin::of_host(name)
@@ -305,9 +298,7 @@ pub(in crate::actor) mod known {
     pub(super) const CALLABLE: Id = Id::known(1);
     pub(super) const ITERABLE: Id = Id::known(2);
     pub(super) const CONTEXT: Id = Id::known(3);
-    /// `GBAContext`
     pub(in crate::actor) const GBA_CONTEXT: Id = Id::known(0);
-    /// `TxFeeParams`
     pub(in crate::actor) const TX_FEE_PARAMS: Id = Id::known(1);
 
     /// Fields of the context that a gas bidding agent is asked with (CIP-1 §7.2).

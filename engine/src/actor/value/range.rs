@@ -33,7 +33,6 @@ impl Range {
         within && (value - self.start) % self.step == 0
     }
 
-    /// Whether both are the same sequence.
     pub(in crate::actor) const fn same(&self, other: &Self) -> bool {
         let len = self.len();
         len == other.len()

@@ -7,7 +7,6 @@ use crate::{
 };
 
 impl State {
-    /// Every actor, by address.
     pub fn actors(&self) -> impl Iterator<Item = (&Address, &Actor)> {
         self.actors.iter()
     }
@@ -21,7 +20,6 @@ impl State {
         self.actors.get(address)
     }
 
-    /// The code with this hash.
     pub fn code(&self, hash: &Hash) -> Option<&ActorCode> {
         self.code.get(hash)
     }

@@ -9,11 +9,9 @@ use crate::{
 /// How all money is distributed. The five parts always add up to the genesis supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supply {
-    /// Sum of balances.
     pub balances: Wei,
     /// Held for jobs without a result, and for tasks that have not ended.
     pub escrow: Wei,
-    /// Locked by runners.
     pub stakes: Wei,
     /// Locked as bonds for commitments to task outputs.
     pub bonds: Wei,
@@ -22,7 +20,6 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// The sum of the five parts.
     pub const fn total(&self) -> Wei {
         self.balances
             .saturating_add(self.escrow)
@@ -41,7 +38,6 @@ pub struct Burned {
     pub fires: Wei,
     /// Paid by timer owners for questions to their agents.
     pub questions: Wei,
-    /// Paid for callbacks about the ends of jobs.
     pub callbacks: Wei,
     /// Slashed from stakes, balances and bonds.
     pub penalties: Wei,
@@ -49,7 +45,6 @@ pub struct Burned {
 record!(Burned { transactions, fires, questions, callbacks, penalties });
 
 impl Burned {
-    /// The sum of the five parts.
     pub const fn total(&self) -> Wei {
         self.transactions
             .saturating_add(self.fires)
@@ -62,10 +57,8 @@ impl Burned {
 /// Why money cannot be moved. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
-    /// The sender has less than the amount.
     #[error("{0}")]
     InsufficientBalance(Shortfall),
-    /// The sum would overflow.
     #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
     BalanceOverflow,
 }
@@ -86,7 +79,6 @@ impl State {
         }
     }
 
-    /// Total burned since genesis, by cause.
     pub const fn burned(&self) -> Burned {
         self.burned
     }

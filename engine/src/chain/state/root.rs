@@ -22,9 +22,7 @@ pub enum Part {
     Registry = 1,
     Jobs = 3,
     Actors = 7,
-    /// The actors' stores.
     Storage = 9,
-    /// The timer queue.
     Timers = 10,
     Tasks = 13,
     /// The committees: their map, and the first epochs of its newest entries.
@@ -81,7 +79,6 @@ impl State {
         Part::root(&self.parts())
     }
 
-    /// The hashes that the root is computed from.
     pub fn parts(&self) -> [Hash; PARTS] {
         let scalars = to_vec(&Scalars {
             chain_id: self.chain_id,

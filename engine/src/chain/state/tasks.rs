@@ -13,7 +13,6 @@ impl State {
         self.tasks.by_id.get(id)
     }
 
-    /// Every task, by id.
     pub fn tasks(&self) -> impl Iterator<Item = (&Hash, &Task)> {
         self.tasks.by_id.iter()
     }

@@ -30,7 +30,6 @@ impl State {
         self.timers.buckets(self.height())
     }
 
-    /// Prices and parameters of the timer lane.
     pub const fn lane(&self) -> &Lane {
         &self.timers.lane
     }
@@ -50,12 +49,10 @@ impl State {
         &self.timers.queue
     }
 
-    /// Fires of recent blocks.
     pub const fn fairness(&self) -> &Fairness {
         &self.timers.fairness
     }
 
-    /// Actors' weights under `gba-auction`.
     pub const fn auction(&self) -> &Auction {
         &self.timers.auction
     }
@@ -100,7 +97,6 @@ impl State {
         }
     }
 
-    /// Adds a timer to the queue under this id.
     pub(in crate::chain) fn schedule_timer(
         &mut self,
         terms: &ScheduleTerms,
@@ -178,7 +174,6 @@ impl State {
         Ok(())
     }
 
-    /// Whether `who` deployed the actor of this timer.
     pub(in crate::chain) fn deployed(&self, who: Address, timer: &Timer) -> bool {
         self.actor(&timer.actor).is_some_and(|actor| actor.deployer == who)
     }

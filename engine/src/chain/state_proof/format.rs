@@ -29,9 +29,7 @@ use crate::{
     primitives::codec::{Decode, Encode, from_slice, to_vec},
 };
 
-/// The first bytes of a proof.
 const MAGIC: &[u8; 8] = b"cbyproof";
-/// The format version.
 const VERSION: u8 = 1;
 /// Maximum number of steps: one for each bit of a path.
 const MAX_PATH_STEPS: usize = 256;
@@ -95,7 +93,6 @@ impl Subject {
 }
 
 impl StateProof {
-    /// The canonical encoding of the proof.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Oversize> {
         let oversize = Oversize { limit: MAX_PROOF_BYTES };
         let mut w = Vec::new();
@@ -219,7 +216,6 @@ fn write_steps(w: &mut Vec<u8>, proof: &merkle::InclusionProof) {
     }
 }
 
-/// A reader over bytes.
 struct ProofInput<'a> {
     bytes: &'a [u8],
     at: usize,

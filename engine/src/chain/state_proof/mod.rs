@@ -46,18 +46,14 @@ pub enum Subject {
     Actor(Address),
     /// The value in an actor's store under a key.
     Stored(Address, String),
-    /// A job and its status.
     Job(Hash),
-    /// A runner's record.
     Runner(Address),
     Task(Hash),
     /// The newest known P(h).
     Presence,
-    /// A waiting timer.
     Timer(Hash),
     /// The timers due from one height to another (inclusive).
     Timers {
-        /// The first height.
         from: Height,
         to: Height,
     },
@@ -67,7 +63,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The name of its kind.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Account(_) => "account",
@@ -116,13 +111,11 @@ impl fmt::Display for Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateProof {
     pub subject: Subject,
-    /// A header that names the state root.
     pub header: Header,
     /// Shows that the header's block is final.
     pub certificate: Certificate,
     /// The hashes that the state root is computed from.
     pub parts: [Hash; PARTS],
-    /// The value under the key, and the path to one of the parts.
     pub evidence: Evidence,
 }
 
@@ -136,11 +129,10 @@ pub enum Evidence {
     Whole(Option<Vec<u8>>),
     /// An entry of one of the queue's two trees.
     Queue {
-        /// Root of the other tree.
         other_root: Hash,
-        /// As in [`Commitment`].
+        /// As in [`QueueCommitment`](crate::timer::queue::QueueCommitment).
         next_seq: u64,
-        /// As in [`Commitment`].
+        /// As in [`QueueCommitment`](crate::timer::queue::QueueCommitment).
         epoch: u64,
         /// See [`crate::timer::pages::proof`].
         tree: Vec<u8>,
@@ -174,63 +166,32 @@ pub enum Found<'a> {
     Value(&'a [u8]),
     /// Exactly these timers, ordered by height and id.
     Timers(Vec<(Height, Hash)>),
-    /// The committees, and the subset epochs that count.
     Validators(Roster),
 }
 
 /// Why bytes are not a valid proof. Each variant is one check, and its text names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateProofError {
-    /// Longer than any proof.
     #[error("length: {got} bytes, a proof has at most {limit}")]
     Length { got: usize, limit: usize },
     #[error("form: the file does not begin with the magic bytes of a proof")]
     NoProof,
-    /// The proof is in another version of the format.
     #[error("form: the proof has version {got}, this program reads {expected}")]
     Version { got: u8, expected: u8 },
-    /// A byte has a value that is not allowed there.
     #[error("form: byte {at}: {what}")]
-    Form {
-        /// Offset of the byte.
-        at: usize,
-        /// What was expected.
-        what: &'static str,
-    },
-    /// The header, the certificate or a list of validators does not decode.
+    Form { at: usize, what: &'static str },
     #[error("form: the {record} does not decode: {error}")]
     Record { record: &'static str, error: DecodeError },
-    /// The certificate is of another block.
     #[error("certificate: it is for block {got}, the header's block is {expected}")]
-    Block {
-        /// The block that it certifies.
-        got: Hash,
-        expected: Hash,
-    },
-    /// The certificate is from another consensus epoch.
+    Block { got: Hash, expected: Hash },
     #[error("certificate: its votes are of epoch {got}, the header's block is of epoch {expected}")]
     Epoch { got: u64, expected: u64 },
-    /// The parts belong to another state.
     #[error("state root: the parts give {got}, the header names {expected}")]
-    StateRoot {
-        /// The hash over the parts.
-        got: Hash,
-        /// The root that the header names.
-        expected: Hash,
-    },
-    /// The evidence belongs to another map, or was changed.
+    StateRoot { got: Hash, expected: Hash },
     #[error("{kind}: the evidence gives root {got}, the state has {expected}")]
-    Part {
-        kind: &'static str,
-        /// The root that follows from the evidence.
-        got: Hash,
-        /// The part of the state.
-        expected: Hash,
-    },
-    /// The steps do not form a path in a map.
+    Part { kind: &'static str, got: Hash, expected: Hash },
     #[error("{kind}: the evidence is not a path in a map")]
     Steps { kind: &'static str },
-    /// The newest entries are not the ones in force after the block.
     #[error("{kind}: the entries shown do not hold after block {height}")]
     NotThen { kind: &'static str, height: Height },
     /// The tree of timers does not cover the whole range.
@@ -322,7 +283,6 @@ impl StateProof {
     }
 }
 
-/// A key of one of the maps.
 enum MapKey<'a> {
     Address(&'a Address),
     Hash(&'a Hash),

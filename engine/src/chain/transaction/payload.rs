@@ -38,15 +38,12 @@ pub enum Payload {
     RegisterRunner(RegisterRunner),
     /// Changes the capabilities, price or stake of the sender, a runner.
     UpdateRunner(UpdateRunner),
-    /// Ends the sender's registration.
     DeregisterRunner,
-    /// Records an on-chain heartbeat of the sender, a runner.
     RunnerHeartbeat,
     /// Makes a runner a member of a pool.
     GrantEntitlement(GrantEntitlement),
     /// Removes a runner from a pool.
     RevokeEntitlement(RevokeEntitlement),
-    /// Submits a job: a request for off-chain work.
     SubmitJob(Arc<JobSpec>),
     /// Cancels a job of the sender's, or of an actor that it deployed.
     CancelJob(CancelJob),
@@ -61,9 +58,7 @@ pub enum Payload {
     /// Proves that a runner signed two commitments in one attempt at a job. Any account may send
     /// it.
     ReportEquivocation(ReportEquivocation),
-    /// Creates a task, which may depend on others.
     CreateTask(CreateTask),
-    /// Claims a task.
     ClaimTask(ClaimTask),
     /// Binds the sender to the output of a task that it has claimed.
     CreateCommitment(CreateCommitment),
@@ -164,7 +159,6 @@ record!(RemoveValidator { validator });
 /// See [`Payload::SetPhase`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetPhase {
-    /// The phase from the next block on.
     pub phase: Phase,
 }
 record!(SetPhase { phase });
@@ -174,7 +168,6 @@ record!(SetPhase { phase });
 pub struct RegisterRunner {
     /// The sender's key, which its connections authenticate with.
     pub pubkey: PublicKey,
-    /// The amount to lock.
     pub stake: Wei,
     pub capabilities: Capabilities,
     pub price_per_second: Wei,
@@ -262,7 +255,6 @@ pub struct Reveal {
 record!(Reveal { runner, result, runner_signature });
 
 impl Reveal {
-    /// The commitment that this result belongs to.
     pub fn commitment(&self) -> Hash {
         keccak256(&[&self.result, &self.runner_signature.0])
     }
@@ -272,9 +264,7 @@ impl Reveal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFailure {
     pub job_id: Hash,
-    /// The runner that does not do the job.
     pub runner: Address,
-    /// The runner's signed statement.
     pub said: Excuse,
     /// The runner's signature, as in the frame with the statement.
     pub runner_signature: Signature,
@@ -285,7 +275,6 @@ record!(ReportFailure { job_id, runner, said, runner_signature });
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportEquivocation {
     pub job_id: Hash,
-    /// The runner that signed both.
     pub runner: Address,
     pub deadline_block: Height,
     /// The smaller of the two commitments.

@@ -46,25 +46,21 @@ pub const MAX_DELIVERIES: u32 = 1_024;
 /// Maximum size of waiting payloads, in bytes: the default heap size of a call.
 pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
-/// The block context in which actors run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::chain) struct BlockContext {
     pub parent: Hash,
     pub height: Height,
-    /// Timestamp of the block, in Unix ms.
     pub timestamp_ms: u64,
     /// The transaction, or the timer that fires.
     pub cause: Hash,
     /// The signer of the transaction; `None` for a fire.
     pub sender: Option<Address>,
-    /// The terms for timers scheduled by the call.
     pub terms: ScheduleTerms,
     /// Whether effects are kept, for tests of actors.
     pub watched: bool,
 }
 
 impl BlockContext {
-    /// The randomness seed of the call with this index.
     pub(in crate::chain) fn seed(&self, index: u32) -> Hash {
         keccak256(&[
             b"cowboy-randomness/v1",
@@ -75,7 +71,6 @@ impl BlockContext {
     }
 }
 
-/// A call that waits for delivery.
 #[derive(Clone, Debug)]
 pub(in crate::chain) struct PendingCall {
     pub sender: Address,
@@ -85,7 +80,6 @@ pub(in crate::chain) struct PendingCall {
     pub value: Wei,
 }
 
-/// What actors did for a transaction.
 #[derive(Debug)]
 pub(in crate::chain) struct ActorEffects {
     /// The actor that was deployed or called.
@@ -117,42 +111,24 @@ pub struct CallFailure {
 /// The kinds of failure where actors run. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FailureKind {
-    /// The evaluator rejects the module or stops the call.
     #[error(transparent)]
     Actor(#[from] actor::Error),
-    /// Money cannot be moved.
     #[error(transparent)]
     Money(#[from] MoneyError),
-    /// A timer cannot be scheduled, extended or cancelled.
     #[error(transparent)]
     Timer(#[from] TimerError),
-    /// The address has no actor.
     #[error("UnknownActor: no actor {0}")]
     UnknownActor(Address),
-    /// The handler's name is too long.
     #[error("HandlerTooLong: a handler's name has at most {limit} bytes, this one has {got}")]
-    HandlerTooLong {
-        /// Its length in bytes.
-        got: usize,
-        limit: usize,
-    },
-    /// The payload is larger than a handler accepts.
+    HandlerTooLong { got: usize, limit: usize },
     #[error("PayloadTooLarge: a payload has at most {limit} bytes, this one has {got}")]
-    PayloadTooLarge {
-        /// Its size in bytes.
-        got: usize,
-        limit: usize,
-    },
-    /// There are more than [`MAX_DELIVERIES`] messages.
+    PayloadTooLarge { got: usize, limit: usize },
     #[error("TooManyMessages: a transaction makes at most {MAX_DELIVERIES} calls")]
     TooManyMessages,
-    /// Waiting messages exceed [`MAX_WAITING_BYTES`].
     #[error("MessagesTooLarge: messages that wait hold at most {MAX_WAITING_BYTES} bytes")]
     MessagesTooLarge,
-    /// The job's specification is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The same job was submitted before.
     #[error(transparent)]
     Job(#[from] JobError),
 }
@@ -187,7 +163,6 @@ pub(in crate::chain) fn deploy(
     deploy_at(state, height, (deployer, actor), source, budget)
 }
 
-/// Like [`deploy`], at any address.
 pub(in crate::chain) fn deploy_at(
     state: &mut State,
     height: Height,
@@ -252,7 +227,6 @@ pub(in crate::chain) fn apply(
 }
 
 impl ActorEffects {
-    /// Splits into events, receipt and outcome.
     pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), CallFailure>) {
         let Self { actor, usage, result, log, deliveries, events, .. } = self;
         let (result, ended) = match result {
@@ -276,11 +250,9 @@ impl ActorEffects {
     }
 }
 
-/// The calls of one transaction.
 struct Calls<'a> {
     state: &'a mut State,
     place: &'a BlockContext,
-    /// Ids for the timers that are scheduled.
     ids: &'a Ids,
     budget: Budget,
     queue: VecDeque<PendingCall>,
@@ -448,7 +420,6 @@ impl Calls<'_> {
     }
 }
 
-/// The timer request of an actor's call.
 fn request(actor: Address, timer: TimerCall) -> Result<TimerRequest, TimerError> {
     let tier = match timer.tier {
         Some(name) => Some(Tier::named(&name).ok_or(TimerError::UnknownTier(name))?),
@@ -485,7 +456,6 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
     Ok(spec)
 }
 
-/// The view of a state that a call of an actor has.
 pub(in crate::chain) struct StateView<'a> {
     pub state: &'a State,
     pub actor: Address,

@@ -15,15 +15,12 @@ use crate::{
 pub(in crate::chain) const HANDLER: &str = "getGasBid";
 /// Maximum number of cycles for loading an agent's module, in addition to its answer.
 const LOADING_CYCLES: u64 = 80_000;
-/// Maximum number of cycles of one question.
 pub(in crate::chain) const MOST_CYCLES: u64 = BID_CYCLES + LOADING_CYCLES;
 
-/// The outcome of a question.
 #[derive(Debug)]
 pub(in crate::chain) struct AgentAnswer {
     /// Usage, including loading the module.
     pub usage: Usage,
-    /// The bid, or why the agent gave none.
     pub bid: Result<eip1559::TxFeeParams, FailureKind>,
     /// The agent's record after the call, if it changed.
     pub called: Option<Actor>,
@@ -110,7 +107,6 @@ pub(in crate::chain) fn ask(
     AgentAnswer { usage, bid, called }
 }
 
-/// The default agent's bid under these terms.
 pub(in crate::chain) fn default_bid(terms: &ScheduleTerms) -> eip1559::TxFeeParams {
     eip1559::default_bid(terms.lane_price, terms.basefee_cell, terms.p50)
 }

@@ -129,7 +129,6 @@ fn payload(callback: &PendingCallback, job: &Job) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// `text` as a JSON string.
 fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');

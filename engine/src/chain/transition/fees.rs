@@ -15,7 +15,6 @@ use crate::{
     primitives::{Cells, Cycles, Wei},
 };
 
-/// The amounts set aside for a transaction.
 pub(super) struct Reserved {
     cycles: Cycles,
     cells: Cells,

@@ -51,7 +51,6 @@ impl Run<'_> {
         (epoch, Height::new(epoch * self.state.params.epoch_blocks))
     }
 
-    /// Activates the proposals for this block.
     pub(super) fn activate_proposals(&mut self) {
         let height = self.height();
         let lane = &mut self.state.timers.lane;
@@ -135,7 +134,6 @@ impl Run<'_> {
     }
 }
 
-/// Settings by subject.
 struct Split {
     /// Timers and fees.
     timers: Vec<ProposedValue>,

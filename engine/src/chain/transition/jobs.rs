@@ -26,18 +26,14 @@ const PERSISTENT_SILENCE: i32 = 10;
 /// Why a job is not recorded or not cancelled. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The job was submitted before.
     #[error("JobExists: {0} was submitted before")]
     Exists(Hash),
-    /// The chain has no such job.
     #[error("UnknownJob: no job {0}")]
     Unknown(Hash),
     #[error("Unauthorized: only {submitter} may cancel job {job_id}")]
     NotYours { job_id: Hash, submitter: Address },
-    /// Work was done on it, or it has ended.
     #[error("TooLate: job {job_id} is {status}; it can be cancelled while Pending or Assigned")]
     TooLate { job_id: Hash, status: &'static str },
-    /// The escrow cannot be taken.
     #[error(transparent)]
     Money(#[from] MoneyError),
 }
@@ -108,7 +104,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stores an open job, and the height at which time alone changes it.
     pub(super) fn put(&mut self, job_id: Hash, job: Job) {
         put(&mut self.state, job_id, job);
     }
@@ -203,7 +198,6 @@ impl Run<'_> {
         self.end(job_id, job, JobStatus::Failed(failure));
     }
 
-    /// Draws a committee for every job that has none.
     pub(super) fn draw_jobs(&mut self) -> Vec<DrawRecord> {
         let mut pending: Vec<(Height, Hash)> = self
             .state

@@ -39,14 +39,12 @@ use std::collections::{BTreeMap, VecDeque};
 /// Maximum length of an agent's error in its event, in bytes.
 const MAX_REASON_BYTES: usize = 256;
 
-/// Usage of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub cycles: Cycles,
     pub cells: Cells,
 }
 
-/// The lane of the block under execution.
 pub(super) struct OpenLane {
     desk: Box<Desk>,
     till: Till,
@@ -59,13 +57,11 @@ struct Till {
     report: LaneReport,
     /// Removals that the GC budget still allows after the scan.
     removals: u64,
-    /// Priorities of the timers that fired.
     tips: Vec<Wei>,
     /// Number of fires, by fairness key.
     fires: BTreeMap<Address, u32>,
 }
 
-/// The accounts that the scan asks for.
 struct KnownAccounts<'a> {
     state: &'a State,
     calendar: &'a Calendar,
@@ -318,14 +314,12 @@ impl Run<'_> {
         owners.into_iter().map(|(number, due)| (calendar.address(number), due)).collect()
     }
 
-    /// Asks a timer's agent for a bid.
     fn ask(&self, timer: &Timer, gba: Address) -> AgentAnswer {
         let place = self.place(timer.id, None);
         let context = agents::context(&self.state, &place, timer.actor, timer.height);
         agents::ask(&self.state, &place, (gba, timer.actor), &context)
     }
 
-    /// Removes an expired timer.
     fn expire(&mut self, timer: &Timer, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
         till.report.expired += 1;
@@ -428,8 +422,6 @@ impl Run<'_> {
         Some(Room { cycles, cells })
     }
 
-    /// Divides the amount set aside for a fire into the parts burned, paid to the proposer and
-    /// refunded.
     fn charge(
         &mut self,
         payer: Address,

@@ -64,7 +64,6 @@ impl Run<'_> {
         };
     }
 
-    /// Fines runners that did not reveal a result in time.
     pub(super) fn fine_withheld(&mut self) {
         let height = self.height();
         let due: Vec<(Hash, Withheld)> = self
@@ -86,7 +85,6 @@ impl Run<'_> {
         }
     }
 
-    /// Punishes a runner that signed two commitments in one attempt.
     pub(super) fn report_equivocation(
         &mut self,
         report: &ReportEquivocation,
@@ -118,7 +116,6 @@ impl Run<'_> {
         taken.expect("the caller has seen that it is registered")
     }
 
-    /// Burns an amount taken from a runner, and emits the event.
     fn burn(&mut self, job_id: Hash, runner: &Address, amount: Wei, reason: SlashReason) {
         self.state.burned.penalties = self.state.burned.penalties.saturating_add(amount);
         self.emit(RunnerSlashed { runner: *runner, job_id, amount, reason });

@@ -328,7 +328,6 @@ impl Run<'_> {
         sum
     }
 
-    /// Changes a runner's reputation, and emits the event.
     pub(super) fn repute(&mut self, job_id: Hash, runner: &Address, by: i32) {
         if let Some((before, after)) = self.state.registry.repute(runner, by)
             && before != after
@@ -338,7 +337,6 @@ impl Run<'_> {
     }
 }
 
-/// A runner's part in a job.
 #[derive(Clone)]
 struct Share {
     runner: Address,

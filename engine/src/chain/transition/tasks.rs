@@ -53,7 +53,6 @@ pub(super) fn verify_proofs(state: &State, block: &Block) -> Verdicts {
 }
 
 impl Run<'_> {
-    /// Records a task and takes its reward.
     pub(super) fn create_task(
         &mut self,
         creator: Address,
@@ -165,7 +164,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Locks a bond for an agent's commitment to an output and its inputs.
     pub(super) fn create_commitment(
         &mut self,
         agent: Address,
@@ -211,7 +209,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Completes a task whose proof is accepted, and pays its reward.
     pub(super) fn complete_task(
         &mut self,
         agent: Address,

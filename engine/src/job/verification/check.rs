@@ -27,7 +27,6 @@ pub enum Check {
 }
 
 impl Check {
-    /// The check's name in specifications.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Schema(_) => "schema",
@@ -75,7 +74,6 @@ impl Decode for Check {
     }
 }
 
-/// Parses a submitter's pointer.
 pub(super) fn pointer(text: &str) -> Result<Pointer, String> {
     if text.len() > MAX_POINTER {
         return Err(format!("is a pointer of {} bytes; {MAX_POINTER} at most", text.len()));

@@ -39,7 +39,6 @@ pub(super) struct Vector {
 }
 
 impl Similarity {
-    /// Checks the fields; the error is the reason.
     pub(super) fn check(&self) -> Result<(), String> {
         if !(1..=MAX_MODEL).contains(&self.model.len()) {
             let got = self.model.len();

@@ -23,7 +23,6 @@ enum Test {
 
 /// The part of a passing result that one check reads; nothing else of the result is kept.
 pub(super) enum Reading {
-    /// Nothing to compare with other results.
     Nothing,
     Value(Hash),
     Number(Decimal),
@@ -142,7 +141,6 @@ impl Test {
     }
 }
 
-/// A result's number at a pointer.
 fn number(json: &Json, pointer: &Pointer) -> Result<Decimal, String> {
     match field(json, pointer)? {
         Json::Number(number) => Ok(*number),

@@ -8,7 +8,6 @@ use super::{Encode, Hash, InclusionProof, climb, encoded_leaf, path, side};
 /// A proof that a key has no value in the map with a certain root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absence {
-    /// The map is empty.
     Empty,
     /// The key's path leads to the leaf of another key.
     Occupied(Neighbour, InclusionProof),

@@ -73,7 +73,6 @@ impl<K: Encode, V: Encode> Entry<K, V> {
     }
 }
 
-/// The path of a key in the trie.
 fn path<K: Encode + ?Sized>(key: &K) -> Hash {
     keccak256(&[&to_vec(key)])
 }
@@ -97,17 +96,14 @@ fn side(path: &Hash, bit: u8) -> usize {
 }
 
 impl<K, V> Map<K, V> {
-    /// A map without entries.
     pub const fn new() -> Self {
         Self { order: None, trie: None, len: 0 }
     }
 
-    /// Number of entries.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no entries.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -119,12 +115,10 @@ impl<K, V> Map<K, V> {
 }
 
 impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
-    /// The value of `key`.
     pub fn get(&self, key: &K) -> Option<&V> {
         order::get(&self.order, key).map(|entry| &entry.value)
     }
 
-    /// Whether `key` has a value.
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
     }
@@ -134,7 +128,6 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         order::Iter::from(&self.order, from).map(|entry| (&entry.key, &entry.value))
     }
 
-    /// Gives `key` a value and yields its previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let entry = Arc::new(Entry::new(key, value));
         trie::insert(&mut self.trie, Arc::clone(&entry));
@@ -143,7 +136,6 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         replaced.map(Entry::into_value)
     }
 
-    /// Removes `key` and yields its value.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         // Checked first, so that a miss copies no shared path.
         order::get(&self.order, key)?;
@@ -190,12 +182,10 @@ pub struct Step {
     /// The bit of the key's hash by which the branch divides, which determines the side of the
     /// path.
     pub bit: u8,
-    /// The hash on the other side.
     pub sibling: Hash,
 }
 
 impl InclusionProof {
-    /// Whether `key` has `value` in the map whose root is `root`.
     pub fn verify<K, V>(&self, root: Hash, key: &K, value: &V) -> bool
     where
         K: Encode + ?Sized,

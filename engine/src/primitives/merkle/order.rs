@@ -67,7 +67,6 @@ pub(super) fn insert<K: Ord, V>(
     replaced
 }
 
-/// Removes the entry of `key`.
 pub(super) fn remove<K: Ord, V>(tree: &mut Tree<K, V>, key: &K) -> Option<Arc<Entry<K, V>>> {
     let shared = tree.as_mut()?;
     let node = Arc::make_mut(shared);

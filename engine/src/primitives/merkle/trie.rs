@@ -94,7 +94,6 @@ fn insert_below<K, V>(at: &mut Node<K, V>, split: Option<u8>, entry: Arc<Entry<K
     }
 }
 
-/// Removes the entry at `path`, if there is one.
 pub(super) fn remove<K, V>(root: &mut Option<Node<K, V>>, path: &Hash) {
     let present = root.as_mut().filter(|node| node.nearest(path).path == *path);
     if present.is_some_and(|node| !remove_below(node, path)) {
@@ -127,7 +126,6 @@ pub(super) fn prove<K: Encode, V: Encode>(root: &Node<K, V>, path: &Hash) -> Vec
     steps
 }
 
-/// The first bit in which two paths differ.
 fn first_difference(a: &Hash, b: &Hash) -> Option<u8> {
     let (byte, (a, b)) = a.0.iter().zip(&b.0).enumerate().find(|(_, (a, b))| a != b)?;
     Some(byte as u8 * 8 + (a ^ b).leading_zeros() as u8)

@@ -46,7 +46,6 @@ const SETUP_DOMAIN: &[u8] = b"cowboy/proof/setup/v1";
 #[derive(Clone)]
 pub struct VerifyingKey(pub(super) Arc<Prepared>);
 
-/// The contents of a [`VerifyingKey`].
 pub(super) struct Prepared {
     pub(super) key: ark_groth16::VerifyingKey<Bn254>,
     pub(super) alpha_beta: PairingOutput<Bn254>,
@@ -87,7 +86,6 @@ impl VerifyingKey {
         point + self.0.key.gamma_abc_g1[0] * one
     }
 
-    /// The key in arkworks's form.
     pub fn arkworks(&self) -> &ark_groth16::VerifyingKey<Bn254> {
         &self.0.key
     }
@@ -97,14 +95,12 @@ impl VerifyingKey {
         keccak256(&[&self.to_bytes()])
     }
 
-    /// The key's canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(VERIFYING_KEY_BYTES);
         self.write(&mut bytes);
         bytes
     }
 
-    /// Reads a key from its canonical form.
     pub fn from_bytes(bytes: &[u8; VERIFYING_KEY_BYTES]) -> Result<Self, PointError> {
         Self::read(&mut &bytes[..])
     }
@@ -183,17 +179,15 @@ impl ProvingKey {
         fits.then(|| Self { verifying: VerifyingKey::of(key.vk.clone()), key })
     }
 
-    /// The key in arkworks's form. Its prover must be given our [`Reduction`].
+    /// Its prover must be given our [`Reduction`].
     pub fn arkworks(&self) -> &ark_groth16::ProvingKey<Bn254> {
         &self.key
     }
 
-    /// The key that checks proofs made with this key.
     pub fn verifying_key(&self) -> &VerifyingKey {
         &self.verifying
     }
 
-    /// The key's canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(PROVING_KEY_BYTES);
         let key = &self.key;

@@ -51,7 +51,6 @@ impl Prover {
         }
     }
 
-    /// The proving key that it uses.
     pub fn key(&self) -> &ProvingKey {
         &self.key
     }
@@ -73,7 +72,6 @@ impl Prover {
         self.prove_with(statement, witness, r, s)
     }
 
-    /// The proof that is blinded with these numbers.
     fn prove_with(&self, statement: Statement, witness: &Witness, r: Fr, s: Fr) -> Proof {
         let (values, factors) = CircuitValues::of(&statement, witness).into_parts();
 
@@ -91,7 +89,6 @@ impl Prover {
     }
 }
 
-/// The two numbers that blind a proof.
 fn blinding(statement: &Statement, witness: &Witness, seed: &[u8; 32]) -> [Fr; 2] {
     let secret = witness.output.into_iter().chain([witness.salt]).flat_map(Element::to_bytes);
     let (secret, statement) = (secret.collect::<Vec<_>>(), to_vec(statement));

@@ -32,7 +32,6 @@ pub(super) struct Multiples<P: SWCurveConfig> {
 }
 
 impl<P: SWCurveConfig> Multiples<P> {
-    /// Computes the multiples of `points`.
     pub(super) fn of(points: impl IntoIterator<Item = Affine<P>>) -> Self {
         let points = points.into_iter().enumerate().filter(|(_, point)| !point.is_zero());
         let (numbers, points): (Vec<_>, Vec<_>) = points.unzip();
@@ -123,7 +122,6 @@ impl<P: SWCurveConfig> PointBuckets<P> {
         Self { points: sorted, lengths }
     }
 
-    /// The sum over all buckets.
     fn sum(mut self) -> Projective<P> {
         while self.lengths.iter().any(|length| *length > 1) {
             self.halve();

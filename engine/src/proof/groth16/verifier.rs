@@ -37,23 +37,18 @@ const BATCH_DOMAIN: &[u8] = b"cowboy/proof/batch/v1";
 pub enum ProofError {
     #[error("malformed proof: {0}")]
     Format(#[from] FormatError),
-    /// A proof of another statement.
     #[error("a proof of another statement: its {input} is {got}, here it is {expected}")]
     OtherStatement {
         /// The first public input that differs.
         input: &'static str,
-        /// The value in the proof.
         got: Element,
-        /// The required value.
         expected: Element,
     },
-    /// A proof that does not hold.
     #[error("the proof does not hold")]
     Invalid,
 }
 
 impl VerifyingKey {
-    /// Checks that `bytes` are a proof of `statement`.
     pub fn verify(&self, statement: &Statement, bytes: &[u8]) -> Result<(), ProofError> {
         let proof = read(statement, bytes)?;
         if self.holds(&proof) { Ok(()) } else { Err(ProofError::Invalid) }

@@ -11,7 +11,6 @@ use std::{collections::BTreeSet, sync::Arc};
 pub(super) struct Finished {
     pub(super) known: KnownJob,
     pub(super) delivery: JobReport,
-    /// The validators that have taken the delivery.
     pub(super) taken_by: BTreeSet<PublicKey>,
     /// Times the delivery was taken, over a connection or otherwise.
     pub(super) taken: u32,
@@ -31,7 +30,6 @@ pub(super) struct SessionCommitment {
 }
 
 impl Finished {
-    /// Bytes of the result or the failure report.
     pub(super) fn bytes(&self) -> usize {
         let committed = self.commitment.as_ref().map(|commitment| &commitment.result);
         match (&self.delivery, committed) {
@@ -51,7 +49,6 @@ impl Finished {
         self.taken_by.len() + asked.count() >= self.known.agreeing
     }
 
-    /// Whether a validator may still ask for the result.
     pub(super) fn is_wanted(&self) -> bool {
         !self.is_delivered() || self.commitment.is_some()
     }
@@ -137,7 +134,6 @@ impl JobTable {
         self.finished.values().filter(due).map(|finished| finished.delivery.clone())
     }
 
-    /// Whether a validator has taken the job's delivery.
     pub fn has_taken(&self, job_id: &Hash, validator: &PublicKey) -> bool {
         self.finished.get(job_id).is_some_and(|finished| finished.taken_by.contains(validator))
     }

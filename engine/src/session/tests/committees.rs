@@ -29,8 +29,8 @@ fn aggregated() -> JobAggregated {
     JobAggregated::signed(CHAIN, &key("runner"), job(0), &reveals().digest())
 }
 
-fn says(event: validator::ValidatorEvent) -> validator::ValidatorOutput {
-    validator::ValidatorOutput::Event(event)
+fn says(event: ValidatorEvent) -> ValidatorOutput {
+    ValidatorOutput::Event(event)
 }
 
 /// Carries a question to the runner; returns the stream for the answer.
@@ -38,9 +38,9 @@ fn asked(pair: &mut Pair) -> StreamId {
     pair.pump();
     match pair.runner_said().as_slice() {
         [
-            runner::RunnerOutput::Event(
-                runner::RunnerEvent::RevealWanted { stream, .. }
-                | runner::RunnerEvent::AggregateWanted { stream, .. },
+            RunnerOutput::Event(
+                RunnerEvent::RevealWanted { stream, .. }
+                | RunnerEvent::AggregateWanted { stream, .. },
             ),
         ] => *stream,
         said => panic!("expected a question, got {said:?}"),
@@ -54,11 +54,10 @@ fn a_commitment_goes_where_a_result_would() {
         pair.assign(0);
         assert!(pair.runner.commit(&commit(0)));
         pair.pump();
-        let committed = says(validator::ValidatorEvent::Committed(commit(0)));
+        let committed = says(ValidatorEvent::Committed(commit(0)));
         let success = outcome(0, DispatchOutcome::Success);
         assert_eq!(pair.validator_said(), [accepted(0), committed.clone(), success]);
-        let delivered =
-            runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) });
+        let delivered = RunnerOutput::Event(RunnerEvent::Delivered { job_id: job(0) });
         assert_eq!(pair.runner_said()[1..], *std::slice::from_ref(&delivered));
 
         // The stream is gone: it goes on a new one.
@@ -76,11 +75,10 @@ fn a_report_of_failed_work_goes_where_a_result_would() {
         pair.assign(0);
         assert!(pair.runner.fail(&failure(0)));
         pair.pump();
-        let failed = says(validator::ValidatorEvent::Failed(failure(0)));
+        let failed = says(ValidatorEvent::Failed(failure(0)));
         let success = outcome(0, DispatchOutcome::Success);
         assert_eq!(pair.validator_said(), [accepted(0), failed.clone(), success]);
-        let delivered =
-            runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) });
+        let delivered = RunnerOutput::Event(RunnerEvent::Delivered { job_id: job(0) });
         assert_eq!(pair.runner_said()[1..], *std::slice::from_ref(&delivered));
 
         // The stream is gone: it goes on a new one.
@@ -104,8 +102,7 @@ fn a_commitment_on_its_way_when_the_connection_breaks_is_undelivered() {
     assert!(pair.runner.commit(&commit(0)));
     while pair.runner.poll_output().is_some() {}
     pair.runner.handle_connection_lost();
-    let undelivered =
-        runner::RunnerOutput::Event(runner::RunnerEvent::Undelivered { job_id: job(0) });
+    let undelivered = RunnerOutput::Event(RunnerEvent::Undelivered { job_id: job(0) });
     assert_eq!(pair.runner.poll_output(), Some(undelivered));
     assert!(!pair.runner.commit(&commit(0)));
 }
@@ -116,7 +113,7 @@ fn a_late_commitment_still_counts() {
     let stream = dispatched(&mut pair);
     outcomes_over_four_blocks(&mut pair.validator);
     pair.validator.handle_data(stream, &commit(0).to_frame());
-    let committed = says(validator::ValidatorEvent::Committed(commit(0)));
+    let committed = says(ValidatorEvent::Committed(commit(0)));
     assert_eq!(pair.validator.poll_output(), Some(committed));
     assert_eq!(pair.validator.poll_output(), None);
 }
@@ -130,7 +127,7 @@ fn a_runner_shows_its_result_when_asked() {
         let stream = asked(&mut pair);
         pair.runner.reveal(stream, Some(&result(0)));
         pair.pump();
-        assert_eq!(pair.validator_said(), [says(validator::ValidatorEvent::Revealed(result(0)))]);
+        assert_eq!(pair.validator_said(), [says(ValidatorEvent::Revealed(result(0)))]);
 
         assert_eq!(pair.validator.ask_reveal(job(0)), Ok(()), "once more");
         let stream = asked(&mut pair);
@@ -157,8 +154,8 @@ fn an_aggregator_signs_or_does_not() {
         pair.pump();
         let said = pair.runner_said();
         let [
-            runner::RunnerOutput::Event(runner::RunnerEvent::AggregateWanted { stream, aggregate }),
-            runner::RunnerOutput::Event(runner::RunnerEvent::RevealWanted { .. }),
+            RunnerOutput::Event(RunnerEvent::AggregateWanted { stream, aggregate }),
+            RunnerOutput::Event(RunnerEvent::RevealWanted { .. }),
         ] = said.as_slice()
         else {
             panic!("expected two questions, got {said:?}");
@@ -168,10 +165,7 @@ fn an_aggregator_signs_or_does_not() {
         pair.pump();
         let digest = reveals().digest();
         let answer = aggregated();
-        assert_eq!(
-            pair.validator_said(),
-            [says(validator::ValidatorEvent::Aggregated { answer, digest })]
-        );
+        assert_eq!(pair.validator_said(), [says(ValidatorEvent::Aggregated { answer, digest })]);
 
         assert_eq!(pair.validator.ask_aggregate(job(0), reveals()), Ok(()));
         let stream = asked(&mut pair);
@@ -188,14 +182,13 @@ fn a_question_that_is_not_answered_ends_without_consequences() {
     assert_eq!(pair.validator.ask_aggregate(job(0), reveals()), Ok(()));
     let streams: Vec<_> = std::iter::from_fn(|| pair.validator.poll_output())
         .map(|output| match output {
-            validator::ValidatorOutput::Open { stream, .. } => stream,
+            ValidatorOutput::Open { stream, .. } => stream,
             other => panic!("expected a new stream, got {other:?}"),
         })
         .collect();
     let said = outcomes_over_four_blocks(&mut pair.validator);
     assert_eq!(said[..3], [vec![], vec![], vec![]]);
-    let finished =
-        streams.iter().map(|stream| validator::ValidatorOutput::Finish { stream: *stream });
+    let finished = streams.iter().map(|stream| ValidatorOutput::Finish { stream: *stream });
     assert_eq!(said[3], finished.collect::<Vec<_>>());
     pair.validator.handle_data(streams[0], &result(0).to_frame());
     assert_eq!(pair.validator.poll_output(), None, "too late");
@@ -211,7 +204,7 @@ fn who_does_not_know_a_question_just_does_not_answer() {
     pair.runner.handle_data(stream, &[0, 0, 0, 2, 0x85, 0xa0]);
     assert_eq!(pair.runner.poll_output(), None);
     pair.runner.handle_finished(stream);
-    assert_eq!(pair.runner.poll_output(), Some(runner::RunnerOutput::Finish { stream }));
+    assert_eq!(pair.runner.poll_output(), Some(RunnerOutput::Finish { stream }));
 }
 
 #[test]
@@ -225,8 +218,8 @@ fn questions_and_dispatches_of_one_job_do_not_touch() {
     pair.pump();
     let said = pair.runner_said();
     let [
-        runner::RunnerOutput::Event(runner::RunnerEvent::RevealWanted { stream, .. }),
-        runner::RunnerOutput::Event(runner::RunnerEvent::Cancelled { .. }),
+        RunnerOutput::Event(RunnerEvent::RevealWanted { stream, .. }),
+        RunnerOutput::Event(RunnerEvent::Cancelled { .. }),
     ] = said.as_slice()
     else {
         panic!("expected a question and a cancellation, got {said:?}");
@@ -234,7 +227,7 @@ fn questions_and_dispatches_of_one_job_do_not_touch() {
     pair.runner.reveal(*stream, Some(&result(0)));
     pair.validator.cancel(&job(0), DEADLINE, CancelReason::Expired).unwrap();
     pair.pump();
-    assert_eq!(pair.validator_said(), [says(validator::ValidatorEvent::Revealed(result(0)))]);
+    assert_eq!(pair.validator_said(), [says(ValidatorEvent::Revealed(result(0)))]);
 }
 
 #[test]
@@ -262,7 +255,7 @@ fn a_runner_refuses_each_wrong_question() {
         pair.runner.handle_data(stream, &frames.concat());
         let end =
             std::iter::from_fn(|| pair.runner.poll_output()).find_map(|output| match output {
-                runner::RunnerOutput::Closed(end) => Some(end),
+                RunnerOutput::Closed(end) => Some(end),
                 _ => None,
             });
         assert_eq!(end, expected.map(End::Local));
@@ -294,7 +287,7 @@ fn a_validator_refuses_each_wrong_answer() {
         let mut pair = Pair::established();
         ask(&mut pair.validator);
         let stream = match pair.validator.poll_output() {
-            Some(validator::ValidatorOutput::Open { stream, bytes }) => {
+            Some(ValidatorOutput::Open { stream, bytes }) => {
                 let mut reader = FrameReader::new(Channel::Job);
                 let frame = reader.feed(&mut bytes.as_slice()).unwrap();
                 assert!(frame.is_some_and(|frame: RawFrame| frame.kind() >= 0x80));
@@ -305,7 +298,7 @@ fn a_validator_refuses_each_wrong_answer() {
         pair.validator.handle_data(stream, frame);
         let said = std::iter::from_fn(|| pair.validator.poll_output());
         let end = said.filter_map(|output| match output {
-            validator::ValidatorOutput::Closed(end) => Some(end),
+            ValidatorOutput::Closed(end) => Some(end),
             _ => None,
         });
         assert_eq!(end.last(), expected.map(End::Local));

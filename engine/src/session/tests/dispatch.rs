@@ -26,9 +26,8 @@ fn a_job_that_another_validator_holds_is_cancelled_on_a_stream_of_its_own() {
     for i in 0..2 * MAX_JOB_STREAMS as u32 {
         pair.validator.cancel(&job(i), DEADLINE, reason).unwrap();
         pair.pump();
-        let cancelled =
-            runner::RunnerEvent::Cancelled { job_id: job(i), deadline: DEADLINE, reason };
-        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Event(cancelled)]);
+        let cancelled = RunnerEvent::Cancelled { job_id: job(i), deadline: DEADLINE, reason };
+        assert_eq!(pair.runner_said(), [RunnerOutput::Event(cancelled)]);
     }
     assert_eq!(pair.validator_said(), []);
 }
@@ -46,8 +45,8 @@ fn a_proof_that_a_job_has_ended_comes_on_a_stream_of_its_own() {
     for i in 0..2 * MAX_JOB_STREAMS as u32 {
         pair.validator.prove_end(job(i), proof()).unwrap();
         pair.pump();
-        let shown = runner::RunnerEvent::EndProved { job_id: job(i), proof: proof() };
-        assert_eq!(pair.runner_said(), [runner::RunnerOutput::Event(shown)]);
+        let shown = RunnerEvent::EndProved { job_id: job(i), proof: proof() };
+        assert_eq!(pair.runner_said(), [RunnerOutput::Event(shown)]);
     }
     assert_eq!(pair.validator_said(), []);
 }
@@ -61,7 +60,7 @@ fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
     assert!(pair.runner.deliver(&result(0)));
     pair.pump();
     assert_eq!(pair.validator_said(), [accepted(0)]);
-    let cancelled = runner::RunnerOutput::Event(runner::RunnerEvent::Cancelled {
+    let cancelled = RunnerOutput::Event(RunnerEvent::Cancelled {
         job_id: job(0),
         deadline: DEADLINE,
         reason: CancelReason::Reassigned,
@@ -81,7 +80,7 @@ fn duplicates_and_rejects_end_the_stream_softly() {
         pair.validator_said(),
         [
             outcome(0, DispatchOutcome::Duplicate),
-            validator::ValidatorOutput::Event(validator::ValidatorEvent::Rejected(job_ack(
+            ValidatorOutput::Event(ValidatorEvent::Rejected(job_ack(
                 "runner",
                 1,
                 AckStatus::Reject(reason)

@@ -2,23 +2,9 @@
 
 use super::*;
 
-/// Feeds a runner a validator's frames on the control stream; returns the reason of its goodbye.
+/// A runner's goodbye to a validator's frames.
 fn runner_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
-    let mut runner = runner();
-    let mut reason = None;
-    for frame in frames {
-        runner.handle_data(StreamId::CONTROL, frame);
-        while let Some(output) = runner.poll_output() {
-            match output {
-                runner::RunnerOutput::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
-                runner::RunnerOutput::Closed(end) => {
-                    assert_eq!(end, End::Local(reason.expect("a goodbye comes first")));
-                }
-                _ => {}
-            }
-        }
-    }
-    reason
+    goodbye_to(&mut runner(), frames, |_, _| ())
 }
 
 #[test]
@@ -55,7 +41,7 @@ fn a_runner_refuses_a_wrong_validator() {
 
 #[test]
 fn a_certificate_of_another_key_than_the_expected_one_is_refused() {
-    let config = runner::RunnerConfig {
+    let config = RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: key("validator").public_key(),
@@ -68,7 +54,7 @@ fn a_certificate_of_another_key_than_the_expected_one_is_refused() {
     runner.handle_data(StreamId::CONTROL, &hello);
     let last = std::iter::from_fn(|| runner.poll_output()).last();
     let end = End::Local(GoodbyeReason::IdentityMismatch);
-    assert_eq!(last, Some(runner::RunnerOutput::Closed(end)));
+    assert_eq!(last, Some(RunnerOutput::Closed(end)));
 }
 
 #[test]
@@ -84,12 +70,10 @@ fn a_runner_takes_no_job_before_the_handshake_and_none_that_its_validator_did_no
             let mut closed = None;
             while let Some(output) = pair.runner.poll_output() {
                 match output {
-                    runner::RunnerOutput::Event(runner::RunnerEvent::Assigned {
-                        stream, ..
-                    }) => {
+                    RunnerOutput::Event(RunnerEvent::Assigned { stream, .. }) => {
                         pair.runner.answer(stream, AckStatus::Accepted);
                     }
-                    runner::RunnerOutput::Closed(end) => closed = Some(end),
+                    RunnerOutput::Closed(end) => closed = Some(end),
                     _ => {}
                 }
             }
@@ -155,11 +139,11 @@ fn three_validators_dispatch_and_the_job_runs_once() {
     pairs[1].pump();
     assert_eq!(
         pairs[1].validator_said(),
-        [validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(result(0)))]
+        [ValidatorOutput::Event(ValidatorEvent::Result(result(0)))]
     );
     assert_eq!(
         pairs[1].runner_said().last(),
-        Some(&runner::RunnerOutput::Event(runner::RunnerEvent::Delivered { job_id: job(0) }))
+        Some(&RunnerOutput::Event(RunnerEvent::Delivered { job_id: job(0) }))
     );
     table.delivered(&job(0), None);
     assert_eq!(table.undelivered().count(), 0);
@@ -189,12 +173,8 @@ fn noise_ends_a_connection_and_never_a_process() {
         for stream in [stream, StreamId::CONTROL] {
             pair.runner.handle_data(stream, &noise);
         }
-        let says_result = |output| {
-            matches!(
-                output,
-                validator::ValidatorOutput::Event(validator::ValidatorEvent::Result(_))
-            )
-        };
+        let says_result =
+            |output| matches!(output, ValidatorOutput::Event(ValidatorEvent::Result(_)));
         assert!(!std::iter::from_fn(|| pair.validator.poll_output()).any(says_result));
     }
 }

@@ -9,8 +9,8 @@ fn with(connectivity: Connectivity) -> Pair {
 }
 
 fn pinged(pair: &mut Pair) -> bool {
-    let is_ping = |said: &validator::ValidatorOutput| {
-        matches!(said, validator::ValidatorOutput::Event(validator::ValidatorEvent::Pinged { .. }))
+    let is_ping = |said: &ValidatorOutput| {
+        matches!(said, ValidatorOutput::Event(ValidatorEvent::Pinged { .. }))
     };
     pair.validator_said().iter().any(is_ping)
 }

@@ -13,13 +13,10 @@ use crate::{
 /// Why a job cannot be dispatched or asked about on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssignError {
-    /// The handshake is not complete, or the connection is over.
     #[error("the connection is not established")]
     NotEstablished,
-    /// The job, or the same question about it, is under way here.
     #[error("the job is under way on this connection")]
     AlreadyDispatched,
-    /// [`MAX_JOB_STREAMS`] streams are open.
     #[error("{MAX_JOB_STREAMS} streams about jobs are open on this connection")]
     TooManyStreams,
 }
@@ -144,7 +141,6 @@ impl Validator {
         Ok(())
     }
 
-    /// The stream that the job was dispatched on.
     fn stream_of(&self, job_id: &Hash) -> Option<StreamId> {
         let dispatched = |(_, stream): &(&StreamId, &JobStream<ValidatorPhase>)| {
             stream.phase.is_dispatch() && stream.phase.job_id() == Some(*job_id)

@@ -51,7 +51,6 @@ impl Graph {
         self.vacant_edges.push(at);
     }
 
-    /// Removes an edge from its child's list.
     pub(super) fn drop_from_child(&mut self, at: EdgeAt) {
         let Edge { child, next_parent, .. } = self.edges[at];
         if self.nodes[child].first_parent == at {

@@ -11,7 +11,6 @@ const RECENT: usize = 1 << 16;
 pub(super) struct Accounts {
     numbers: BTreeMap<Address, u32>,
     named: Vec<Named>,
-    /// Numbers without an account.
     free: Vec<u32>,
     /// The numbers of the accounts looked up last; `named` decides whether they are valid.
     recent: Box<[u32]>,
@@ -81,7 +80,6 @@ impl Accounts {
         }
     }
 
-    /// The account with this number.
     pub(super) fn address(&self, number: u32) -> Address {
         self.named[number as usize].address
     }
@@ -92,7 +90,6 @@ impl Accounts {
     }
 }
 
-/// The slot of an address in `recent`.
 fn recent(address: &Address) -> usize {
     let [high, low, ..] = address.0;
     usize::from(u16::from_be_bytes([high, low]))

@@ -28,7 +28,6 @@ impl Piece {
         Self((start / UNIT) as u32 | (size as u32) << Self::SIZE_SHIFT)
     }
 
-    /// The index of the piece's size.
     const fn size(self) -> usize {
         (self.0 >> Self::SIZE_SHIFT) as usize
     }
@@ -57,13 +56,11 @@ impl Bucket {
     pub(super) const EMPTY: Self =
         Self { first: Piece::NONE, last: Piece::NONE, entries: 0, room: 0 };
 
-    /// Number of entries.
     pub(super) const fn len(&self) -> u32 {
         self.entries
     }
 }
 
-/// The storage for the entries of all buckets.
 pub(super) struct EntryPool {
     slabs: Vec<Box<[Due]>>,
     /// The next piece after the piece that starts at a unit, in its bucket or in the list of free
@@ -80,7 +77,6 @@ impl EntryPool {
         Self { slabs: Vec::new(), next: Vec::new(), free: [Piece::NONE; SIZES.len()], fresh: SLAB }
     }
 
-    /// Adds an entry to a bucket.
     #[inline]
     pub(super) fn push(&mut self, bucket: &mut Bucket, entry: Due) {
         if bucket.room == 0 {
@@ -134,7 +130,6 @@ impl EntryPool {
         *bucket = kept;
     }
 
-    /// Adds a piece to a bucket.
     #[inline(never)]
     fn extend(&mut self, bucket: &mut Bucket) {
         let piece = match bucket.last {
@@ -149,7 +144,6 @@ impl EntryPool {
         bucket.room = piece.entries() as u32;
     }
 
-    /// Allocates a piece of the size with this index.
     fn allocate(&mut self, size: usize) -> Piece {
         let piece = self.free[size];
         if piece != Piece::NONE {

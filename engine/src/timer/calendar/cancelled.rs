@@ -22,12 +22,10 @@ struct Chunk {
 }
 
 impl Cancelled {
-    /// Whether no timer is marked.
     pub(super) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Marks a timer.
     pub(super) fn insert(&mut self, seq: u64) {
         let number = seq / CHUNK;
         if self.chunks.is_empty() {

@@ -46,7 +46,6 @@ use top::Top;
 /// The scan's questions about accounts, by their numbers in the calendar: each question at most
 /// once per account and block.
 pub trait LaneAccounts {
-    /// The account's balance.
     fn balance(&mut self, number: u32) -> Wei;
 
     /// The actor's weight: the numerator of W under `eip1559`
@@ -71,9 +70,7 @@ pub struct Scan<'a> {
     /// Indexes of timers to remove because their payer has too little, in due order. Together with
     /// `expired` at most as many as the GC budget pays for.
     pub insolvent: Vec<u32>,
-    /// Number of further removals that the GC budget pays for.
     pub gc_left: u64,
-    /// Number of timers per outcome.
     pub counts: LaneCounts,
     pub ranking: Ranking<'a>,
 }
@@ -81,9 +78,7 @@ pub struct Scan<'a> {
 /// Number of due timers per outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounts {
-    /// All live timers.
     pub live: u64,
-    /// Ranked timers.
     pub ranked: u64,
     /// Timers that wait because their cap is too low.
     pub priced_out: u64,

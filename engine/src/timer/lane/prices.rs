@@ -10,11 +10,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
     pub policy: Policy,
-    /// Basefee per cycle, in wei.
     pub basefee_cycle: Wei,
     /// Lane basefee per cycle on top of `basefee_cycle`, in wei; used only under `eip1559`.
     pub basefee_lane: Wei,
-    /// Basefee per cell, in wei.
     pub basefee_cell: Wei,
     /// Median priority of the previous block's fires, in wei per cycle.
     pub p50: Wei,
@@ -37,7 +35,6 @@ impl Prices {
         Rates::new(self).base.saturating_add(priority)
     }
 
-    /// The maximum cost of such a fire with these limits, in wei.
     pub fn max_cost(&self, gas_limit: u64, cell_limit: u64, priority: Wei) -> Wei {
         record::max_cost(gas_limit, self.cycle_price(priority), cell_limit, self.basefee_cell)
     }
@@ -50,12 +47,10 @@ impl Prices {
         }
     }
 
-    /// The lane's capacity.
     pub const fn room(&self) -> Room {
         Room { cycles: self.config.lane_timer_cycles, cells: self.config.lane_timer_cells }
     }
 
-    /// Maximum cycles of a timer that may be attempted.
     pub const fn cap(&self) -> u64 {
         self.config.cycle_cap(self.policy)
     }
@@ -98,7 +93,6 @@ pub(super) struct Rates {
     most: u64,
     /// The price of a cycle without priority.
     base: Wei,
-    /// The price of a cell.
     cell: Wei,
     /// `base` and `cell` if both fit into 64 bits, as on every realistic chain, so that products
     /// need only 64-bit factors.
@@ -159,7 +153,6 @@ impl Rates {
         price.saturating_mul(u128::from(due.gas_limit)).saturating_add(cells)
     }
 
-    /// The rank of a timer among those of its block.
     #[inline]
     pub(super) fn rank(
         &self,

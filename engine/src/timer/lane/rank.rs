@@ -42,7 +42,6 @@ pub struct Ranking<'a> {
     pub(super) least: Room,
     /// Whether this is the round of slices.
     pub(super) slices: bool,
-    /// The pick that is running.
     pub(super) running: Option<u32>,
     pub(super) buffers: &'a mut Buffers,
 }
@@ -164,7 +163,6 @@ impl Ready {
         self.0.len()
     }
 
-    /// The indexes of the set bits in a word.
     fn ones(&self, word: usize) -> impl Iterator<Item = u32> + use<> {
         let mut bits = self.0[word];
         std::iter::from_fn(move || {

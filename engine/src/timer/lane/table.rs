@@ -25,7 +25,6 @@ struct Answers {
 }
 const _: () = assert!(size_of::<Answers>() == 32, "two to a cache line");
 
-/// An actor that competes for slices of the lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entrant {
     pub(super) number: u32,
@@ -35,7 +34,6 @@ pub(super) struct Entrant {
 }
 
 impl Table {
-    /// Starts a new block without answers.
     pub(super) fn start(&mut self) {
         self.entrants.clear();
         self.block = self.block.wrapping_add(1);
@@ -67,13 +65,11 @@ impl Table {
         known.weight
     }
 
-    /// The weight of an actor whose weight was asked before.
     #[inline]
     pub(super) fn known_weight(&self, number: u32) -> u64 {
         self.accounts.get(number as usize).map_or(0, |known| known.weight)
     }
 
-    /// Adds an actor with a due timer (`gba-auction`).
     #[inline]
     pub(super) fn enter(&mut self, number: u32, accounts: &mut impl LaneAccounts) -> &mut Entrant {
         if self.at(number).weight_in != self.block {
@@ -110,7 +106,6 @@ impl Table {
         self.entrants.get(*self.places.get(number as usize)? as usize)
     }
 
-    /// See [`entrant`](Self::entrant).
     pub(super) fn entrant_mut(&mut self, number: u32) -> Option<&mut Entrant> {
         self.entrants.get_mut(*self.places.get(number as usize)? as usize)
     }

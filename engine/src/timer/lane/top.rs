@@ -54,7 +54,6 @@ impl Rank {
     }
 }
 
-/// The best of the offers.
 #[derive(Debug)]
 pub(super) struct Top {
     wanted: usize,
@@ -102,7 +101,6 @@ impl Top {
         }
     }
 
-    /// Drops all but the wanted number.
     fn select(&mut self) {
         if self.kept.len() > self.wanted {
             self.bar = *self.kept.select_nth_unstable(self.wanted - 1).1;
@@ -117,7 +115,6 @@ impl Top {
         self.kept.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Removes and returns the best.
     pub(super) fn pop(&mut self) -> Option<Rank> {
         self.kept.pop()
     }

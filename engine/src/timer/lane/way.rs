@@ -10,7 +10,6 @@ use crate::{
 /// A scan's decision about a due timer, regardless of the room in the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Its lifetime is over: it is to be removed.
     Expired,
     /// Its payer has less than the maximum cost of the fire: it is to be removed, or waits under
     /// `gba-auction`.
@@ -18,7 +17,6 @@ pub enum Way {
         /// The maximum cost in wei, without priority if it is priced out too.
         needs: Wei,
     },
-    /// Its cap is below the price: it waits.
     PricedOut,
     /// It asks for more cycles than the policy allows a fire: it waits.
     OverCycles,

@@ -37,20 +37,16 @@ pub struct Oversize {
 /// Why bytes do not prove a trie's records in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// Not a node in its canonical form.
     #[error("byte {at} of the tree: {what}")]
     Malformed {
         /// The position, counted from the tree's first byte.
         at: usize,
         what: &'static str,
     },
-    /// A key that does not belong at its place.
     #[error("a key of the tree is not where its digits put it")]
     Misplaced,
-    /// A part that may have keys of the range is hidden.
     #[error("a part of the tree that may have keys of the range is hidden")]
     Hidden,
-    /// A part without keys of the range is opened.
     #[error("a part of the tree that has no key of the range is not hidden")]
     Needless,
 }
@@ -203,7 +199,6 @@ pub fn check<'a, const K: usize>(
     }
 }
 
-/// A node that was read completely.
 struct Checked<'a, const K: usize> {
     hash: Hash,
     /// The first and the last key below it that were shown.
@@ -284,7 +279,6 @@ fn read_page<'a, const K: usize>(
     keys
 }
 
-/// A byte string that is read from the front.
 struct PageInput<'a> {
     bytes: &'a [u8],
     at: usize,

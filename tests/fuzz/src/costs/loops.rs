@@ -450,11 +450,7 @@ pub(super) const LOOPS: &[Case] = &[
     ("schedule_timer", "", "pvm_host.schedule_timer(100, 'x')"),
     ("schedule_timer, long", "v = 'x' * 100000", "pvm_host.schedule_timer(100, v)"),
     ("schedule_timer_ex", "", "pvm_host.schedule_timer_ex(100, 'x', handler = 'h')"),
-    (
-        "set_timeout",
-        "a = mock.account('a')",
-        "pvm_host.set_timeout(9, a, 'x', handler = 'h')",
-    ),
+    ("set_timeout", "a = mock.account('a')", "pvm_host.set_timeout(9, a, 'x', handler = 'h')"),
     (
         "set_timeout, long",
         "a = mock.account('a')\n  v = 'x' * 100000",

@@ -1,7 +1,7 @@
 //! Draws the graph for Graphviz.
 
 use super::edges;
-use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
+use cowboy_devnet::types::{Pipeline, SpeculativeTask, TaskStatus};
 
 /// The graph as DOT: a box per task filled by status, dashed edges where only the order matters.
 /// Ends with a line feed.

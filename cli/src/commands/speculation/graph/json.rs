@@ -2,7 +2,7 @@
 
 use super::{edges, tree};
 use crate::output::{COLUMNS, Document};
-use cowboy_devnet::api::types::{Pipeline, PipelineStatus, SpeculativeTask, TimeText};
+use cowboy_devnet::types::{Pipeline, PipelineStatus, SpeculativeTask, TimeText};
 use serde::Serialize;
 
 /// A pipeline's graph.
@@ -43,7 +43,6 @@ pub struct Edge<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The graph of a pipeline.
     pub fn of(pipeline: &'a Pipeline) -> Self {
         let tasks = &pipeline.graph;
         let name = |at: usize| tasks[at].task.as_str();

@@ -1,7 +1,7 @@
 //! Draws the graph as a flowchart for Markdown viewers.
 
 use super::{edges, statuses};
-use cowboy_devnet::api::types::{Pipeline, TaskStatus};
+use cowboy_devnet::types::{Pipeline, TaskStatus};
 
 /// The graph as Mermaid: a class per status, dotted edges where only the order matters. Ends with a
 /// line feed.
@@ -22,7 +22,6 @@ pub fn mermaid(pipeline: &Pipeline) -> String {
     text
 }
 
-/// A label's text, with Mermaid's special characters as entities.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

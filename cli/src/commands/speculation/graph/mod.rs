@@ -21,7 +21,7 @@ pub use tree::tree;
 
 use crate::output::{AWAITED, BUSY, DONE, FAILED, FAINT, UNDONE, forest};
 use anstyle::Style;
-use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
+use cowboy_devnet::types::{Pipeline, SpeculativeTask, TaskStatus};
 
 /// The format of a drawn graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -37,7 +37,6 @@ pub enum Form {
     Json,
 }
 
-/// The style of a status.
 pub const fn colour(status: TaskStatus) -> Style {
     match status {
         TaskStatus::Waiting | TaskStatus::Cancelled => FAINT,

@@ -1,6 +1,6 @@
 //! Sample pipelines in the API's form, for tests of their drawings.
 
-use cowboy_devnet::api::types::{
+use cowboy_devnet::types::{
     Pipeline, PipelineStatus, PipelineSummary, ProofCounts, SpeculativeTask, TaskParent,
     TaskStatus, TaskTimes, Text,
 };
@@ -29,7 +29,6 @@ pub fn task(at: usize, name: &str, parents: &[&str], status: TaskStatus) -> Spec
     }
 }
 
-/// The summary of these tasks in a list.
 pub fn summary(status: PipelineStatus, graph: &[SpeculativeTask]) -> PipelineSummary {
     let undone = [TaskStatus::Failed, TaskStatus::RolledBack, TaskStatus::Cancelled];
     let confirmed = graph.iter().filter(|task| task.status == TaskStatus::Confirmed).count();
@@ -81,7 +80,6 @@ pub fn chain(length: usize) -> Pipeline {
     pipeline(PipelineStatus::Completed, graph)
 }
 
-/// A diamond: two tasks between a first and a last one.
 pub fn diamond() -> Pipeline {
     let graph = [("top", vec![]), ("left", vec!["top"]), ("right", vec!["top"])]
         .into_iter()
@@ -95,6 +93,7 @@ pub fn diamond() -> Pipeline {
 /// One task of each status, with every mark and note that a tree has.
 pub fn statuses() -> Pipeline {
     use TaskStatus as S;
+
     let mut graph: Vec<_> = [
         ("waits", vec!["runs"], S::Waiting),
         ("runs", vec!["has-proof"], S::Running),
@@ -187,7 +186,6 @@ pub fn branches() -> Pipeline {
     pipeline(PipelineStatus::Running, graph)
 }
 
-/// One task with many children.
 pub fn fan(width: usize) -> Pipeline {
     let mut graph = vec![task(0, "root", &[], TaskStatus::Confirmed)];
     for at in 1..=width {

@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::output::within;
-use cowboy_devnet::api::types::TaskParent;
+use cowboy_devnet::types::TaskParent;
 
 /// A tree without colours, at most `columns` wide.
 fn plain(pipeline: &Pipeline, columns: usize) -> String {

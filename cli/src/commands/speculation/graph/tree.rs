@@ -11,7 +11,7 @@ use crate::{
         room,
     },
 };
-use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
+use cowboy_devnet::types::{Pipeline, SpeculativeTask, TaskStatus};
 
 /// The columns after the first, and whether they are aligned to the right.
 const HEADER: [(&str, bool); 5] =
@@ -20,7 +20,6 @@ const HEADER: [(&str, bool); 5] =
 /// The minimum width of names, even on a narrow terminal.
 const LEAST_NAME: usize = 16;
 
-/// The gap between columns.
 pub(in crate::commands::speculation) const GAP: &str = "  ";
 
 /// The graph in lines of at most `columns` columns. Without a limit by a terminal, nothing is cut

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    api::types::{ProofQuery, StateProof},
     client::ClientError,
     consensus::{certificate, scheme::Committee},
+    types::{ProofQuery, StateProof},
 };
 use cowboy_engine::chain::{self, Found, StateProof as Proof, Subject};
 

@@ -3,25 +3,17 @@
 use crate::{
     faults::{At, Fault, Faults, Rule, Tap},
     transport::{
-        Connection as _, Dial as _, Listen as _, RecvStream as _, SendStream as _,
-        quic::{Dialer, QuicClient, QuicConnection, QuicListener},
+        Connection as _, RecvStream as _, SendStream as _,
+        quic::{
+            Dialer, QuicClient, QuicConnection, QuicListener,
+            tests::{LOOPBACK, bounded, connected, identity},
+        },
         suite,
-        tls::Identity,
     },
 };
-use cowboy_engine::primitives::SecretKey;
 use futures::FutureExt as _;
-use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    time::Duration,
-};
-use tokio::{sync::Mutex, task::yield_now, time::timeout};
-
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-fn secret(name: &str) -> SecretKey {
-    SecretKey::derive(b"fault tests", name)
-}
+use std::time::Duration;
+use tokio::{sync::Mutex, task::yield_now};
 
 /// A runner's and a validator's end, both behind taps.
 struct Ends {
@@ -37,7 +29,6 @@ impl Ends {
         let faults = Faults::new(3);
         let (validator, runner) =
             (Tap::new(faults.clone(), "validator"), Tap::new(faults.clone(), "runner"));
-        let identity = |name| Identity::new(&secret(name)).unwrap();
         let listener =
             QuicListener::bind_tapped(&identity("validator"), LOOPBACK, validator, |_| true)
                 .unwrap();
@@ -47,19 +38,12 @@ impl Ends {
     }
 
     async fn connected(&mut self) -> (QuicConnection, QuicConnection) {
-        let validator = secret("validator").public_key();
-        let dialled = self.dialer.dial(self.listener.address(), &validator).await.unwrap();
-        (dialled, self.listener.accept().await.unwrap())
+        connected(&mut self.listener, &self.dialer).await
     }
 
     fn lay(&self, fault: Fault) -> Rule {
         self.faults.lay(fault, None, None)
     }
-}
-
-/// Runs a test that would otherwise hang forever if an expected event never came.
-async fn bounded(test: impl Future<Output = ()>) {
-    timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
 }
 
 async fn until(mut holds: impl FnMut() -> bool) {

@@ -97,7 +97,6 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// Parameters in their order, with their defaults.
     fn parameters_of(
         &self,
         parameters: Option<&'a ast::Parameters>,
@@ -126,7 +125,6 @@ impl<'a> Compiler<'a, '_> {
 /// A parameter, how it takes its value, and its default.
 type Written<'a> = (&'a ast::Parameter, ParameterKind, Option<&'a Expr>);
 
-/// The body of a function.
 #[derive(Clone, Copy)]
 pub(super) enum FunctionSource<'a> {
     Block(&'a [Stmt]),

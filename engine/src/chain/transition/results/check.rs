@@ -14,95 +14,54 @@ use crate::{
 /// Why a result, a commitment or a reveal is refused. The text begins with the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResultError {
-    /// The chain has no such job.
     #[error("UnknownJob: no job {0}")]
     UnknownJob(Hash),
-    /// The job waits for something else, or has ended.
     #[error("{}: the job is {got}; {} count while it is {expected}",
         .expected.error(), .expected.what())]
-    WrongState {
-        got: &'static str,
-        /// The input that the job would have to wait for.
-        expected: Awaited,
-    },
-    /// A result was submitted where a commitment comes first.
+    WrongState { got: &'static str, expected: Awaited },
     #[error("CommitFirst: {runners} runners work on the job: each commits, then reveals")]
-    CommitFirst {
-        /// Size of the committee.
-        runners: u32,
-    },
-    /// A commitment was submitted where the result itself is expected.
+    CommitFirst { runners: u32 },
     #[error("NoCommittee: one runner works on the job; it submits its result without a commitment")]
     NoCommittee,
-    /// The runner is not in the committee.
     #[error("NotInCommittee: {0} was not drawn for this job")]
     NotInCommittee(Address),
     /// A runner commits once per attempt.
     #[error("AlreadyCommitted: {0} cannot change its commitment")]
     AlreadyCommitted(Address),
-    /// The runner has reported that it cannot do the job, so nothing else from it counts.
     #[error("AlreadyReported: {0} has said that it cannot do the job")]
     AlreadyReported(Address),
-    /// The runner has no commitment to reveal.
     #[error("NotCommitted: {0} has no commitment")]
     NotCommitted(Address),
-    /// The result was revealed before.
     #[error("AlreadyRevealed: the result of {0} was revealed before")]
     AlreadyRevealed(Address),
-    /// The result is not the one that the runner committed to.
     #[error("CommitmentMismatch: the result of {runner} has commitment {got}, not {committed}")]
-    CommitmentMismatch {
-        runner: Address,
-        /// The commitment of the revealed result.
-        got: Hash,
-        committed: Hash,
-    },
-    /// The aggregator must reveal all results at once, at first.
+    CommitmentMismatch { runner: Address, got: Hash, committed: Hash },
     #[error(
         "IncompleteReveal: {got} results for {committed} commitments; \
          fewer count from block {from} on, in the committee's order"
     )]
     Incomplete {
-        /// Number of results in the transaction.
         got: usize,
         committed: usize,
         /// The first block in which fewer results count.
         from: Height,
     },
-    /// Only the aggregator may reveal yet.
     #[error("TooEarly: until block {from} only {aggregator} reveals")]
-    TooEarly {
-        /// The first block in which runners may reveal for themselves.
-        from: Height,
-        /// The runner that may reveal before.
-        aggregator: Address,
-    },
+    TooEarly { from: Height, aggregator: Address },
     #[error("NothingRevealed: a reveal has at least one result")]
     Nothing,
-    /// The result is larger than the job allows.
     #[error("ResultTooLarge: {got} bytes, the job takes at most {limit}")]
-    TooLarge {
-        /// Size of the result in bytes.
-        got: usize,
-        /// Maximum size in bytes.
-        limit: u32,
-    },
-    /// The runner did not sign the submission.
+    TooLarge { got: usize, limit: u32 },
     #[error("BadResultSignature: not {0}'s signature over this job and result")]
     BadSignature(Address),
-    /// The rejection's reason does not excuse a runner.
     #[error("NoExcuse: a job is not given up because its runner says {0}")]
     NoExcuse(RejectReason),
-    /// The aggregator did not sign the results.
     #[error("BadAggregatorSignature: not {0}'s signature over this job and these results")]
     BadAggregator(Address),
-    /// The job has no bond or no verified result, or its bond was slashed before.
     #[error("NotSlashable: {0}")]
     NotSlashable(&'static str),
-    /// The evidence is not two different commitments, the smaller first.
     #[error("NoEquivocation: two different commitments are needed, in ascending order")]
     NoEquivocation,
-    /// A runner is punished at most once for a job.
     #[error("AlreadyProved: {0} has paid for two commitments in this job")]
     AlreadyProved(Address),
     #[error("UnknownRunner: {0} is not a registered runner")]
@@ -115,7 +74,6 @@ pub enum Awaited {
     /// The result of its only runner.
     Result,
     Commitments,
-    /// Reports by runners that cannot do the work.
     Reports,
     Reveals,
 }
@@ -152,7 +110,6 @@ impl std::fmt::Display for Awaited {
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
     pub job: &'a Job,
-    /// The assignment of the job.
     pub assignment: &'a Assignment,
     pub runner: &'a Runner,
 }

@@ -17,102 +17,61 @@ use std::collections::BTreeSet;
 /// Why a transaction about a task fails. The text begins with the variant's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// A task with this id exists.
     #[error("TaskExists: {0} was created before; choose another id")]
     Exists(Hash),
-    /// The chain has no such task.
     #[error("UnknownTask: no task {0}")]
     Unknown(Hash),
-    /// More parents than the chain checks.
     #[error("TooManyParents: {got} tasks to depend on, a task has at most {MAX_PARENTS}")]
     TooManyParents { got: usize },
-    /// The task lists itself as a parent.
     #[error("DependsOnItself: {0} can only depend on tasks created before it")]
     DependsOnItself(Hash),
-    /// The same parent appears twice in one list.
     #[error("RepeatedParent: {0} appears twice in the list of parents")]
     RepeatedParent(Hash),
-    /// A parent does not exist.
     #[error("UnknownParent: no task {0} to depend on; create it first")]
     UnknownParent(Hash),
-    /// A parent has expired and can never be completed.
     #[error("ParentExpired: {0} was not completed by its deadline and never will be")]
     ParentExpired(Hash),
-    /// The deadline has passed, or is too far away.
     #[error("DeadlineOutOfRange: {got}, expected a height from {first} to {last}")]
     DeadlineOutOfRange { got: Height, first: Height, last: Height },
-    /// The task is completed or expired.
     #[error("TaskEnded: {task_id} is {status}")]
     Ended { task_id: Hash, status: TaskStatus },
-    /// The task has too many requirements.
     #[error("TooManyRequirements: {got}, a task has at most {MAX_REQUIREMENTS}")]
     TooManyRequirements { got: usize },
-    /// The label is empty, too long, or has characters that are not allowed.
     #[error(
         "BadRequirement: `{0}`, expected 1 to {MAX_REQUIREMENT_BYTES} visible ASCII characters, no \
          comma"
     )]
     BadRequirement(String),
-    /// Another agent's claim counts.
     #[error("AlreadyClaimed: {task_id} is claimed by {agent} until block {expires_at}")]
     AlreadyClaimed { task_id: Hash, agent: Address, expires_at: Height },
     /// The claim would already be past, end after the deadline, or be shorter than before.
     #[error("ClaimOutOfRange: until {got}, expected a height from {first} to {last}")]
-    ClaimOutOfRange {
-        got: Height,
-        first: Height,
-        /// The task's deadline.
-        last: Height,
-    },
-    /// No agent has claimed the task.
+    ClaimOutOfRange { got: Height, first: Height, last: Height },
     #[error("NotClaimed: {0} is open; claim it first")]
     NotClaimed(Hash),
-    /// Another agent has claimed the task.
     #[error("NotClaimant: {task_id} is claimed by {agent}")]
     NotClaimant { task_id: Hash, agent: Address },
-    /// The claim no longer counts.
     #[error("ClaimPast: the claim on {task_id} counted until block {expires_at}; claim it again")]
     ClaimPast { task_id: Hash, expires_at: Height },
-    /// A claim has at most one open commitment.
     #[error("CommitmentExists: {0} has an open commitment; resolve it first")]
     CommitmentExists(Hash),
-    /// The bond is below the minimum.
     #[error(
         "BondTooLow: {} for {task_id} at depth {depth}, the minimum is {}; its parameters are \
          system:tasks:bond_base and system:tasks:bond_per_depth",
         InCby(*bond),
         InCby(*least)
     )]
-    BondTooLow {
-        task_id: Hash,
-        /// The bond offered.
-        bond: Wei,
-        /// Uncompleted tasks on the longest path above it.
-        depth: u32,
-        least: Wei,
-    },
-    /// A parent has no output to build on yet.
+    BondTooLow { task_id: Hash, bond: Wei, depth: u32, least: Wei },
     #[error(
         "ParentNotCommitted: {task_id} reads the output of {parent}, which has no commitment; make \
          one first"
     )]
-    ParentNotCommitted {
-        task_id: Hash,
-        /// The parent whose output the task reads.
-        parent: Hash,
-    },
-    /// The commitment was made from parent outputs that have changed since.
+    ParentNotCommitted { task_id: Hash, parent: Hash },
     #[error(
         "StaleInputs: {task_id} was made from inputs {got}, but the present outputs of its parents \
          give {expected}; give it up for ancestor_failed and do its work again"
     )]
-    StaleInputs {
-        task_id: Hash,
-        /// The committed digest.
-        got: Hash,
-        /// The digest of the parents' present outputs.
-        expected: Hash,
-    },
+    StaleInputs { task_id: Hash, got: Hash, expected: Hash },
     /// The commitment would already be past, or outlive the claim.
     #[error("CommitmentOutOfRange: until {got}, expected a height from {first} to {last}")]
     CommitmentOutOfRange {
@@ -121,53 +80,37 @@ pub enum TaskError {
         /// The end of the claim.
         last: Height,
     },
-    /// The commitment no longer counts.
     #[error(
         "CommitmentPast: the commitment to {task_id} counted until block {expires_at}; resolve it \
          for commitment_expired"
     )]
     CommitmentPast { task_id: Hash, expires_at: Height },
-    /// There is nothing to complete or to resolve.
     #[error("NoCommitment: {0} has no open commitment")]
     NoCommitment(Hash),
-    /// A listed parent is not a parent of the task.
     #[error("StrangeParent: {task_id} does not depend on {parent}")]
     StrangeParent { task_id: Hash, parent: Hash },
-    /// A parent is missing from the list.
     #[error("MissingParent: {task_id} depends on {parent} too, which is not in the list")]
     MissingParent { task_id: Hash, parent: Hash },
-    /// A parent is not completed yet.
     #[error("ParentNotCompleted: {task_id} depends on {parent}, which is {status}")]
     ParentNotCompleted { task_id: Hash, parent: Hash, status: TaskStatus },
     /// The proof is malformed, proves another statement, or does not verify.
     #[error("BadProof: {0}")]
     BadProof(#[from] ProofError),
-    /// The commitment is to be confirmed before the task is completed.
     #[error(
         "NotCompleted: {task_id} is {status}; its commitment is confirmed once it is completed"
     )]
     NotCompleted { task_id: Hash, status: TaskStatus },
     #[error("Unauthorized: the claim on {task_id} is {agent}'s, the task {creator}'s")]
-    Unauthorized {
-        task_id: Hash,
-        /// The agent that claimed the task.
-        agent: Address,
-        /// The account that created the task.
-        creator: Address,
-    },
-    /// Only the agent can give this reason.
+    Unauthorized { task_id: Hash, agent: Address, creator: Address },
     #[error(
         "NotForCreator: only the agent can give the reason {0}; a creator gives claim_expired or \
          commitment_expired"
     )]
     NotForCreator(RollbackReason),
-    /// The claim has not expired, so the creator cannot end it.
     #[error("ClaimCounts: the claim on {task_id} counts until block {expires_at}")]
     ClaimCounts { task_id: Hash, expires_at: Height },
-    /// The commitment has not expired, so the creator cannot end it.
     #[error("CommitmentCounts: the commitment to {task_id} has not passed an expiry of its own")]
     CommitmentCounts { task_id: Hash },
-    /// No ancestor has failed.
     #[error(
         "NoAncestorFailed: nothing that {task_id} depends on has failed since block {since}; give \
          it up for manual_cancel"
@@ -177,7 +120,6 @@ pub enum TaskError {
         /// The block of the commitment, or else that of the task's creation.
         since: Height,
     },
-    /// The reward or the bond cannot be taken.
     #[error(transparent)]
     Money(#[from] MoneyError),
 }
@@ -305,7 +247,6 @@ pub(super) fn has_failed_ancestor(state: &State, task: &Task) -> bool {
     })
 }
 
-/// Whether a label is a valid requirement.
 pub(super) fn is_requirement(label: &str) -> bool {
     (1..=MAX_REQUIREMENT_BYTES).contains(&label.len())
         && label.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')

@@ -1,0 +1,102 @@
+//! What panes and overlays are drawn with.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`grid`] | a table |
+//! | [`facts`] | pairs of names and values, in two columns |
+//! | [`chart`] | bars |
+//! | [`page`] | a scrollable text about one thing |
+
+pub mod chart;
+pub mod facts;
+pub mod grid;
+pub mod page;
+
+use super::{look::Look, pane::Cx};
+use crate::output::{cut, width};
+use ratatui::{buffer::Buffer, layout::Rect, text::Line, widgets::Widget as _};
+
+/// Draws a rule with a title. Returns the area below it.
+pub fn section(title: &str, area: Rect, look: Look, buffer: &mut Buffer) -> Rect {
+    if area.height == 0 {
+        return area;
+    }
+    let rule = "─".repeat(area.width.into());
+    buffer.set_stringn(area.x, area.y, rule, area.width.into(), look.faint());
+    if !title.is_empty() {
+        let room = usize::from(area.width.saturating_sub(2));
+        let title = format!(" {} ", cut(title, room.saturating_sub(2)));
+        buffer.set_stringn(area.x + 1, area.y, title, room, look.title());
+    }
+    Rect { y: area.y + 1, height: area.height - 1, ..area }
+}
+
+/// Draws lines from top to bottom, as many as fit.
+pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer: &mut Buffer) {
+    for (line, row) in lines.into_iter().zip(area.rows()) {
+        line.render(row, buffer);
+    }
+}
+
+/// Explains why a list is empty, and how to show more: `narrowed` is the hint if more than the
+/// filter hides rows.
+pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
+    let filter = (!cx.filter.is_empty()).then_some("esc clears the filter");
+    let hints: Vec<_> = filter.into_iter().chain(narrowed).collect();
+    match hints.is_empty() {
+        true => format!("no {what} like that"),
+        false => format!("no {what} like that: {}", hints.join(", ")),
+    }
+}
+
+/// A text in lines of at most `columns` columns, broken at spaces if there are any.
+pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
+    let columns = usize::from(columns).max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let line = lines.last_mut().expect("there is a first line");
+            let used = width(line);
+            let gap = usize::from(used > 0);
+            if used + gap + width(rest) <= columns {
+                line.push_str(&" "[..gap]);
+                line.push_str(rest);
+                rest = "";
+            } else if used > 0 {
+                lines.push(String::new());
+            } else {
+                let (begin, end) = rest.split_at(beginning(rest, columns));
+                line.push_str(begin);
+                rest = end;
+            }
+        }
+    }
+    lines
+}
+
+/// Number of bytes of a text that fit into `columns` columns; at least its first character.
+fn beginning(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    let mut buffer = [0; 4];
+    let beyond = text.char_indices().find(|(at, char)| {
+        used += width(char.encode_utf8(&mut buffer));
+        used > columns && *at > 0
+    });
+    beyond.map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_wraps_at_spaces_where_there_are_some() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("0123456789", 4), ["0123", "4567", "89"]);
+        assert_eq!(wrapped("a 0123456789", 4), ["a", "0123", "4567", "89"]);
+        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrapped("日本語", 1), ["日", "本", "語"]);
+    }
+}

@@ -1,0 +1,375 @@
+//! The list of jobs, and one of them with the draw of its runners.
+
+use super::{Jobs, OpenedJob};
+use crate::{
+    dashboard::{
+        drawing::{
+            grid::{Cell, Column, grid, plain},
+            lines,
+            page::Page,
+            section, unlike,
+        },
+        look::Look,
+        pane::Cx,
+        panes::events::happened,
+    },
+    output::{amount, grouped, millis},
+};
+use cowboy_devnet::types::{Draw, Explanation, Job, JobStatus, JobSummary, RunnerProgress};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+
+/// The minimum width to show the draw next to the job, instead of below.
+const WIDE: u16 = 150;
+
+const GAP: u16 = 2;
+
+/// Width of a bar in characters.
+const BAR: usize = 20;
+
+const RESULT: usize = 12;
+
+const COLUMNS: [Column; 8] = [
+    Column::long("job"),
+    Column::text("kind"),
+    Column::text("status"),
+    Column::number("block"),
+    Column::number("took"),
+    Column::long("by"),
+    Column::long("runners"),
+    Column::long("progress"),
+];
+
+const CANDIDATES: [Column; 5] = [
+    Column::text("runner"),
+    Column::number("weight"),
+    Column::number("share"),
+    Column::text("filter"),
+    Column::long("reason"),
+];
+
+const DRAWS: [Column; 4] = [
+    Column::number("draw"),
+    Column::text("picked"),
+    Column::long("among the weights"),
+    Column::number("point"),
+];
+
+/// Number of the list's rows that fit into an area, below the rule and the header.
+pub fn rows(area: Rect) -> usize {
+    area.height.saturating_sub(2).into()
+}
+
+pub fn style(status: JobStatus, look: Look) -> Style {
+    match status {
+        JobStatus::Pending => look.warn(),
+        JobStatus::Assigned | JobStatus::Running | JobStatus::Committed => look.busy(),
+        JobStatus::Verified => look.good(),
+        JobStatus::Failed => look.bad(),
+        JobStatus::Cancelled => look.faint(),
+    }
+}
+
+pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
+    if let Some(opened) = &pane.opened {
+        let area = section(&format!("job {}", opened.job.key), cx.area, cx.look, buffer);
+        let mut x = area.x;
+        for page in pages(opened, cx) {
+            let width = page.width();
+            page.draw(opened.job.first, Rect { x, width, ..area }, buffer);
+            x += width + GAP;
+        }
+        return;
+    }
+    let area = section(&title(pane, cx), cx.area, cx.look, buffer);
+    let accepted = pane.accepted(cx);
+    let cursor = pane.cursor(&accepted);
+    let window = cursor.window(accepted.len(), rows(cx.area));
+    let selected = cursor.of(accepted.len()).checked_sub(window.start);
+    let shown: Vec<_> = accepted[window].iter().map(|job| row(pane, job, cx)).collect();
+    if shown.is_empty() {
+        let text = match (pane.all(), &pane.refused) {
+            (_, Some(reason)) => reason.clone(),
+            (None, None) => "asking for the jobs".to_owned(),
+            (Some([]), None) => {
+                "no jobs yet: cowboyctl job submit custom --wait -- sh -c 'echo hi'".to_owned()
+            }
+            (Some(_), None) => unlike("job", pane.open_only.then_some("o shows all"), cx),
+        };
+        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
+    // Most jobs end before a runner reports progress.
+    let said = shown.iter().any(|row| row.last().is_some_and(|(text, _)| !text.is_empty()));
+    let columns = if said { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    grid(columns, &shown, selected, area, cx.look, buffer);
+}
+
+fn title(pane: &Jobs, cx: &Cx<'_>) -> String {
+    let all = pane.all().unwrap_or_default();
+    let accepted = pane.accepted(cx).len();
+    let mut title = match accepted == all.len() {
+        true => format!("jobs: {}", grouped(all.len() as u128)),
+        false => format!("jobs: {} of {}", grouped(accepted as u128), grouped(all.len() as u128)),
+    };
+    for status in JobStatus::ALL {
+        match all.iter().filter(|job| job.status == status).count() {
+            0 => {}
+            count => title += &format!(", {count} {}", status.to_string().to_lowercase()),
+        }
+    }
+    title
+}
+
+fn row(pane: &Jobs, job: &JobSummary, cx: &Cx<'_>) -> Vec<Cell> {
+    let took = match job.final_at {
+        Some(end) => blocks(end.saturating_sub(job.submitted_at)),
+        None => blocks(cx.shared.height.saturating_sub(job.submitted_at)),
+    };
+    let style_of_took = if job.status.is_final() { Style::new() } else { cx.look.busy() };
+    let progress: Vec<_> = pane.progress(job).iter().map(progress).collect();
+    vec![
+        plain(job.job_id.to_string()),
+        plain(job.kind.clone()),
+        (job.status.to_string(), style(job.status, cx.look)),
+        plain(grouped(job.submitted_at.into())),
+        (took, style_of_took),
+        plain(job.submitter_name.clone().unwrap_or_else(|| job.submitter.to_string())),
+        plain(job.committee.join(" ")),
+        (progress.join("; "), cx.look.busy()),
+    ]
+}
+
+fn blocks(count: u64) -> String {
+    match count {
+        1 => "1 block".to_owned(),
+        count => format!("{} blocks", grouped(count.into())),
+    }
+}
+
+fn progress(said: &RunnerProgress) -> String {
+    let RunnerProgress { runner, percent, detail, .. } = said;
+    match detail {
+        Some(detail) => format!("{runner} {percent} %, {detail}"),
+        None => format!("{runner} {percent} %"),
+    }
+}
+
+fn bar(part: u64, whole: u64) -> String {
+    let full = u128::from(part.min(whole)) * BAR as u128 / u128::from(whole.max(1));
+    let full = full as usize;
+    format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
+}
+
+/// The position of a point below `total`: `───●────`.
+fn place(point: u64, total: u64) -> String {
+    let at = u128::from(point) * BAR as u128 / u128::from(total.max(1));
+    let at = (at as usize).min(BAR - 1);
+    format!("{}●{}", "─".repeat(at), "─".repeat(BAR - 1 - at))
+}
+
+/// Number of positions that a job's page can be scrolled to, if `fit` lines fit.
+pub fn places(opened: &OpenedJob, cx: &Cx<'_>, fit: usize) -> usize {
+    pages(opened, cx).iter().map(|page| page.places(fit)).max().unwrap_or(1)
+}
+
+/// The page of a job: its history, and the draw of its runners next to it or below.
+fn pages(opened: &OpenedJob, cx: &Cx<'_>) -> Vec<Page> {
+    let width = cx.area.width;
+    if width < WIDE {
+        let mut page = Page::new(width, cx.look);
+        job(opened, &mut page, cx.look);
+        page.title("how its runners were drawn");
+        explained(opened, &mut page, cx.look);
+        history(opened, &mut page);
+        return vec![page];
+    }
+    let half = (width - GAP) / 2;
+    let mut left = Page::new(half, cx.look);
+    job(opened, &mut left, cx.look);
+    history(opened, &mut left);
+    let mut right = Page::new(width - GAP - half, cx.look);
+    explained(opened, &mut right, cx.look);
+    vec![left, right]
+}
+
+fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
+    let Some(job) = &opened.job.known else {
+        let text = opened.job.refused.as_deref().unwrap_or("asking for the job");
+        return page.text(text, look.faint());
+    };
+    page.fact("status", &job.status.to_string(), style(job.status, look));
+    if let Some(error) = &job.error {
+        page.fact("error", error, look.bad());
+    }
+    for said in &job.progress {
+        let text = format!("{} {}", bar(said.percent.into(), 100), progress(said));
+        page.fact("progress", &text, look.busy());
+    }
+    page.plain("id", &job.job_id.to_string());
+    page.plain("kind", &job.kind);
+    page.plain("submitter", &named(job.submitter_name.as_deref(), job));
+    let runners = match (job.committee.as_slice(), job.status.is_final()) {
+        ([], true) => "none".to_owned(),
+        ([], false) => "none yet".to_owned(),
+        (names, _) => names.join(" "),
+    };
+    page.plain("runners", &runners);
+    page.plain("attempts", &job.attempts.to_string());
+    page.plain("blocks", &heights(job));
+    if let Some(latency) = job.latency_ms {
+        page.plain("latency", &millis(latency));
+    }
+    let paid = job.paid.map_or_else(String::new, |paid| format!(", {} paid", amount(*paid)));
+    page.plain("price", &format!("at most {}{paid}", amount(*job.max_price)));
+    if let Some(result) = &job.result {
+        let text = job.result_text.clone().unwrap_or_else(|| result.to_string());
+        let by = job.runner.as_ref().map_or_else(String::new, |runner| format!(" of {runner}"));
+        page.title(&format!("result{by}: {} bytes", grouped(result.0.0.len() as u128)));
+        let all: Vec<_> = text.trim_end().lines().map(printable).collect();
+        page.text(&all[..all.len().min(RESULT)].join("\n"), Style::new());
+        if all.len() > RESULT {
+            let more = format!("and {} more lines", all.len() - RESULT);
+            page.text(&more, look.faint());
+        }
+    }
+}
+
+/// Text from others, without control characters.
+fn printable(text: &str) -> String {
+    text.replace('\t', "    ").replace(char::is_control, "\u{fffd}")
+}
+
+fn named(name: Option<&str>, job: &Job) -> String {
+    match name {
+        Some(name) => format!("{name} {}", job.submitter),
+        None => job.submitter.to_string(),
+    }
+}
+
+fn heights(job: &Job) -> String {
+    let at = |word: &str, height: u64| format!("{word} in {}", grouped(height.into()));
+    let mut parts = vec![at("submitted", job.submitted_at)];
+    parts.extend(job.assigned_at.map(|height| at("drawn", height)));
+    match job.final_at {
+        Some(height) => parts.push(at("final", height)),
+        None => parts.push(format!("the attempt ends with {}", grouped(job.deadline.into()))),
+    }
+    parts.join(", ")
+}
+
+fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
+    let Some(explanation) = &opened.explanation else {
+        let text = opened.unexplained.as_deref().unwrap_or("asking how its runners were drawn");
+        return page.text(text, look.faint());
+    };
+    let Explanation { height, attempt, wanted, passed, candidates, draws, .. } = explanation;
+    let total = candidates.len();
+    let tried = if draws.is_empty() { "tried" } else { "drawn" };
+    page.plain(tried, &format!("in block {}, attempt {attempt}", grouped((*height).into())));
+    let outcome = match draws.is_empty() {
+        false => format!("{passed} of {total} runners pass, {wanted} wanted"),
+        true => format!(
+            "none: {passed} of {total} runners pass, {wanted} wanted; {}",
+            next(explanation)
+        ),
+    };
+    let enough = !draws.is_empty();
+    page.fact("committee", &outcome, if enough { look.good() } else { look.bad() });
+    page.plain("seed", &explanation.seed.to_string());
+    page.plain("parent block", &explanation.block_hash.to_string());
+    let mru = explanation.mru.as_deref();
+    page.plain(
+        "favoured",
+        &mru.map_or_else(
+            || "none: every weight counts once".to_owned(),
+            |mru| {
+                // Recordings of earlier versions lack this.
+                let read = explanation.mru_record.as_ref();
+                let times = read.map(|read| format!("{} times", read.multiplier));
+                let times = times.as_deref().unwrap_or("several times");
+                format!("{mru}, most recently used: it counts {times} in draw 0")
+            },
+        ),
+    );
+    if let Some(root) = &explanation.candidates_root {
+        page.plain("candidates", &root.to_string());
+    }
+    page.text(" ", Style::new());
+    page.table(&CANDIDATES, &candidates_of(explanation, look));
+    if !draws.is_empty() {
+        page.text(" ", Style::new());
+        page.table(&DRAWS, &draws.iter().map(draw_row).collect::<Vec<_>>());
+    }
+}
+
+/// The future of a job without runners.
+fn next(explanation: &Explanation) -> String {
+    match explanation.status {
+        JobStatus::Pending => {
+            format!("drawn again with each block up to {}", grouped(explanation.deadline.into()))
+        }
+        JobStatus::Failed => "the job failed".to_owned(),
+        JobStatus::Cancelled => "the job was cancelled".to_owned(),
+        status => format!("the job is {}", status.to_string().to_lowercase()),
+    }
+}
+
+fn candidates_of(explanation: &Explanation, look: Look) -> Vec<Vec<Cell>> {
+    let sum: u64 = explanation.candidates.iter().filter_map(|candidate| candidate.weight).sum();
+    let picked = |runner: &str| explanation.draws.iter().any(|draw| draw.picked == runner);
+    let row = |candidate: &cowboy_devnet::types::Candidate| {
+        let share = candidate.weight.map(|weight| {
+            let per_mille = u128::from(weight) * 1_000 / u128::from(sum.max(1));
+            format!("{}.{} %", per_mille / 10, per_mille % 10)
+        });
+        let (verdict, style) = match &candidate.filter {
+            Some(filter) => (filter.clone(), look.bad()),
+            None if picked(&candidate.runner) => ("passed, drawn".to_owned(), look.good()),
+            None => ("passed".to_owned(), Style::new()),
+        };
+        vec![
+            plain(candidate.runner.clone()),
+            plain(candidate.weight.map_or_else(|| "-".to_owned(), |w| grouped(w.into()))),
+            plain(share.unwrap_or_else(|| "-".to_owned())),
+            (verdict, style),
+            plain(candidate.reason.clone().unwrap_or_default()),
+        ]
+    };
+    explanation.candidates.iter().map(row).collect()
+}
+
+fn draw_row(draw: &Draw) -> Vec<Cell> {
+    vec![
+        plain(draw.draw.to_string()),
+        plain(draw.picked.clone()),
+        plain(place(draw.r, draw.total)),
+        plain(format!("{} of {}", grouped(draw.r.into()), grouped(draw.total.into()))),
+    ]
+}
+
+fn history(opened: &OpenedJob, page: &mut Page) {
+    let Some(job) = &opened.job.known else { return };
+    page.title("what happened");
+    let mut events = job.events.clone();
+    for event in &mut events {
+        // The job is shown already.
+        event.data.as_object_mut().and_then(|fields| fields.remove("job_id"));
+    }
+    happened(page, events.iter().map(|event| (event.height, &*event.event, &event.data)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_shares_and_places() {
+        assert_eq!(bar(0, 100), "░".repeat(BAR));
+        assert_eq!(bar(50, 100), format!("{}{}", "█".repeat(BAR / 2), "░".repeat(BAR / 2)));
+        assert_eq!(bar(200, 100), "█".repeat(BAR));
+        assert_eq!(bar(1, 0), "░".repeat(BAR));
+        assert!(place(0, 10).starts_with('●'));
+        assert!(place(9, 10).ends_with("●─"));
+        assert!(place(10, 10).ends_with('●'));
+        assert_eq!(place(u64::MAX, 0).chars().count(), BAR);
+    }
+}

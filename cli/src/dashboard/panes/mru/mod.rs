@@ -1,0 +1,186 @@
+//! The most recently used runners, which the first draw of a job favours.
+
+mod view;
+
+use crate::dashboard::{
+    drawing::page,
+    news::{Answer, Ask},
+    palette::quoted,
+    pane::{Cx, Pane},
+    rows::{Cursor, Detail, Pick},
+};
+use cowboy_devnet::types::{AddressText, JobSummary, MruRecord, Runner};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+use std::cmp::Reverse;
+
+/// The key of a record: a submitter, and a kind of job.
+pub type Key = (AddressText, String);
+
+fn key_of(record: &MruRecord) -> Key {
+    (record.submitter, record.kind.clone())
+}
+
+fn keys(records: &[&MruRecord]) -> Vec<Key> {
+    records.iter().map(|record| key_of(record)).collect()
+}
+
+/// An opened record, with the registry's entry of its runner.
+pub type OpenedRecord = Detail<Key, Runner>;
+
+#[derive(Debug, Default)]
+pub struct Mru {
+    /// Every record: the live ones first, the newest of them first; `None` before the first answer.
+    pub records: Option<Vec<MruRecord>>,
+    jobs: Vec<JobSummary>,
+    pub refused: Option<String>,
+    pick: Pick<Key>,
+    pub live_only: bool,
+    pub opened: Option<OpenedRecord>,
+}
+
+impl Mru {
+    pub fn accepted<'a>(&'a self, cx: &Cx<'_>) -> Vec<&'a MruRecord> {
+        let all = self.records.iter().flatten();
+        all.filter(|record| record.live || !self.live_only)
+            .filter(|record| {
+                cx.filter.accepts(&format!(
+                    "{} {} {} {} {} {}",
+                    record.submitter_name.as_deref().unwrap_or_default(),
+                    record.submitter,
+                    record.kind,
+                    record.runner,
+                    record.runner_address,
+                    if record.live { "live" } else { "expired" },
+                ))
+            })
+            .collect()
+    }
+
+    pub fn cursor(&self, accepted: &[&MruRecord]) -> Cursor {
+        self.pick.cursor(&keys(accepted))
+    }
+
+    pub fn record(&self) -> Option<&MruRecord> {
+        let opened = self.opened.as_ref()?;
+        self.records.iter().flatten().find(|record| key_of(record) == opened.key)
+    }
+
+    /// The known jobs with the submitter and kind of a record, newest first.
+    pub fn jobs(&self, key: &Key) -> impl Iterator<Item = &JobSummary> {
+        self.jobs.iter().filter(move |job| job.submitter == key.0 && job.kind == key.1)
+    }
+
+    fn chosen<'a>(&'a self, cx: &Cx<'_>) -> Option<&'a MruRecord> {
+        let accepted = self.accepted(cx);
+        accepted.get(self.cursor(&accepted).of(accepted.len())).copied()
+    }
+}
+
+impl Pane for Mru {
+    fn name(&self) -> &'static str {
+        "mru"
+    }
+
+    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = vec![Ask::Mru];
+        if self.opened.is_some() {
+            wants.extend(self.record().map(|record| Ask::Runner(record.runner.clone())));
+            wants.push(Ask::Jobs);
+        }
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+        match (ask, answer) {
+            (_, Answer::Mru(records)) => {
+                let mut records = records.clone();
+                records.sort_by_key(|record| {
+                    (!record.live, Reverse(record.set_at), record.submitter, record.kind.clone())
+                });
+                self.records = Some(records);
+                self.refused = None;
+            }
+            (_, Answer::Jobs(jobs)) => self.jobs = jobs.clone(),
+            (Ask::Runner(name), Answer::Runner(runner)) => {
+                let is_shown = self.record().is_some_and(|record| record.runner == *name);
+                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                    opened.hear(runner.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match ask {
+            Ask::Mru => self.refused = Some(reason.to_owned()),
+            Ask::Runner(name) => {
+                let is_shown = self.record().is_some_and(|record| record.runner == *name);
+                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                    opened.refuse(reason);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        if let Some(opened) = &self.opened {
+            let fit = page::rows(cx.area);
+            let places = view::page(self, opened, cx).places(fit);
+            return self.opened.as_mut().is_some_and(|opened| opened.first.key(key, places, fit));
+        }
+        if key.code == KeyCode::Char('a') {
+            self.live_only = !self.live_only;
+            return true;
+        }
+        let rows = keys(&self.accepted(cx));
+        self.pick.key(key, &rows, view::rows(cx.area))
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let (rows, fit) = (keys(&self.accepted(cx)), view::rows(cx.area));
+        let line = at.y.checked_sub(cx.area.y + 2);
+        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        if self.opened.is_some() {
+            return false;
+        }
+        let Some(key) = self.chosen(cx).map(key_of) else { return false };
+        self.pick.go(key.clone());
+        self.opened = Some(Detail::new(key));
+        true
+    }
+
+    fn back(&mut self) -> bool {
+        self.opened.take().is_some()
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        let chosen = if self.opened.is_some() { self.record() } else { self.chosen(cx) };
+        Some(match chosen {
+            Some(record) => {
+                let address = record.submitter.to_string();
+                let submitter = record.submitter_name.as_deref().unwrap_or(&address);
+                format!("cowboyctl mru show {} {}", quoted(submitter), record.kind)
+            }
+            None => "cowboyctl mru ls".to_owned(),
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move"),
+            ("a", "only records that count now, or those that have expired, too"),
+            ("enter", "a record: its runner as it is now, and the jobs that it is about"),
+            ("esc", "back to the list"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::draw(self, cx, buffer);
+    }
+}

@@ -1,0 +1,469 @@
+//! The nodes of a devnet: its validators, started and stopped on request, and its runners.
+
+mod recovery;
+mod runners;
+
+use self::{recovery::Repair, runners::Runners};
+use super::{
+    OrchestratorError,
+    clock::ClockReading,
+    home::{DevnetHome, HomeError},
+    members::{Member, MemberError, Members},
+    ports::{self, Transport},
+    readiness,
+};
+use crate::{
+    agent::Agent,
+    api::backend::{Backend, MembershipError, ObservedLink, ReportedProgress, Running, Switch},
+    chain::{
+        known::Known,
+        ledger::{self, ExecutedBlock, Ledger},
+    },
+    client::Client,
+    consensus::{
+        EngineError, engine,
+        faulty::{self, Faulty},
+        lying::Lying,
+        network::Loopback,
+        timing::Timing,
+    },
+    executor::{self, Executor},
+    faults::Tap,
+    runner::Targets,
+    topology::{Name, Plan},
+    transport::{quic::QuicListener, tls::Identity},
+    validator::{
+        gateway::{self, Connected, Gateway},
+        limiter::BucketLimits,
+        node::{ValidatorConfig, ValidatorHandle, start_validator},
+        rebuild::{self, RebuildError, Rebuilt},
+        service,
+    },
+};
+use commonware_cryptography::Signer as _;
+use commonware_runtime::{Spawner as _, Storage as _, Supervisor as _, tokio};
+use cowboy_engine::{
+    chain::Genesis,
+    primitives::{Address, Height},
+    wire::JobProgress,
+};
+use cowboy_host::{duration::Plain, files::create_private_dir};
+use futures::{FutureExt as _, future::select_all};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Maximum number of simultaneous requests to the control API by all of the devnet's runners. Each
+/// holds a connection, and hundreds of runners would use up the API's connections.
+const RUNNERS_REQUESTS: usize = 16;
+/// How long a validator's port may stay in use before it is replaced; a validator that has just
+/// stopped answers its last connections for a few round trips.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often a stopped validator's port is checked; the system does not notify.
+const RELEASE_POLL: Duration = Duration::from_millis(10);
+
+pub(super) struct NodesConfig {
+    pub(super) plan: Plan,
+    pub(super) home: DevnetHome,
+    pub(super) genesis: Arc<Genesis>,
+    pub(super) members: Members,
+    pub(super) backend: Arc<Backend>,
+    pub(super) rpc_url: String,
+    pub(super) agent: Option<Agent>,
+    pub(super) pool: Arc<dyn executor::CommandPool>,
+}
+
+pub(super) struct RunningValidator {
+    pub(super) handle: ValidatorHandle,
+    gateway: Gateway,
+    tap: Tap,
+    from: Height,
+}
+
+pub(super) struct Nodes {
+    pub(super) context: tokio::Context,
+    pub(super) config: NodesConfig,
+    known: Known,
+    pub(super) validators: BTreeMap<Name, RunningValidator>,
+    /// Validators that are paused until the reserve is free.
+    paused: BTreeSet<Name>,
+    /// Validators that ended on a full disk and wait for space.
+    starved: BTreeSet<Name>,
+    /// When a validator last ended on a full disk.
+    short_at: Option<Instant>,
+    /// Per validator, the repair applied since it last executed a block.
+    repairs: BTreeMap<Name, Repair>,
+    clock: ClockReading,
+    pub(super) runners: Runners,
+    targets: Targets,
+}
+
+impl Nodes {
+    /// Damage in one validator's files affects only that one while the others have a quorum.
+    pub(super) fn start_all(
+        context: &tokio::Context,
+        config: NodesConfig,
+    ) -> Result<Self, OrchestratorError> {
+        let api = Client::new(&config.rpc_url)
+            .map_err(|error| OrchestratorError::Node {
+                node: "control API".to_owned(),
+                error: error.to_string(),
+            })?
+            .at_most(RUNNERS_REQUESTS);
+        let targets = Targets::new(config.backend.newest());
+        targets.listening(config.members.for_runners());
+        let following = targets.clone();
+        let backend = config.backend.clone();
+        context.child("targets").spawn(move |_| {
+            readiness::watch(backend, move |block| following.advance(&block.execution.state))
+        });
+        let jobs = config.home.jobs_path();
+        let executor = Executor::default().in_folder(&jobs, config.home.private_path());
+        let executor = executor.map_err(HomeError::io(&jobs))?;
+        let executor = executor.with_pool(config.pool.clone());
+        let runners = Runners::new(context, &config, api, executor, targets.clone());
+        let members = config.members.all().to_vec();
+        let mut nodes = Nodes {
+            known: Known::default(),
+            validators: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            starved: BTreeSet::new(),
+            short_at: None,
+            repairs: BTreeMap::new(),
+            clock: ClockReading::new(),
+            runners,
+            targets,
+            context: context.child("nodes"),
+            config,
+        };
+        let mut first = None;
+        for member in &members {
+            if let Err(error) = nodes.start(member) {
+                let node = member.name.to_string();
+                nodes.died(&member.name, error.clone());
+                first.get_or_insert(OrchestratorError::Node { node, error });
+            }
+        }
+        if let Some(failure) = first.filter(|_| nodes.lacks_quorum()) {
+            return Err(failure);
+        }
+        for runner in nodes.config.plan.runners.clone() {
+            nodes.runners.start(&nodes.config.plan, &runner).map_err(|error| {
+                OrchestratorError::Node { node: runner.name.to_string(), error }
+            })?;
+        }
+        Ok(nodes)
+    }
+
+    pub(super) fn member(&self, name: &str) -> Option<Member> {
+        self.config.members.get(name).cloned()
+    }
+
+    /// Starts a validator on its existing storage.
+    pub(super) fn start(&mut self, member: &Member) -> Result<(), String> {
+        let Member { name, keys, p2p, quic } = member;
+        let config = &self.config;
+        let folder = config.home.validator_path(name);
+        create_private_dir(&folder).map_err(|error| error.to_string())?;
+        let chain_id = config.genesis.chain_id();
+        let ledger = self.chain(member, &folder)?;
+        let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
+        let faults = config.backend.faults().clone();
+        let tap = Tap::new(faults.clone(), name.as_str());
+        tap.sit(faulty::seat(&keys.consensus.public_key()));
+        // Handshakes per address are limited after TLS, when the connected runner is known.
+        let listener = QuicListener::bind_tapped(&identity, *quic, tap.clone(), |_| true)
+            .map_err(|error| format!("cannot listen for runners: {error}"))?;
+        let (gateway, results) = Gateway::new(gateway::GatewayConfig {
+            key: keys.identity.clone(),
+            limits: BucketLimits::sharing_an_address(config.plan.runners.len()),
+            state: config.genesis.state().map_err(|error| error.to_string())?,
+        });
+        let key = keys.identity.clone();
+        let network =
+            Loopback { key: keys.consensus.clone(), chain_id, ports: config.members.peers() };
+        let handle = start_validator(
+            &self.context,
+            ValidatorConfig {
+                name: name.to_string(),
+                key: keys.consensus.clone(),
+                genesis: config.genesis.clone(),
+                timing: Timing::new(config.plan.block_time),
+                fast_forward: config.backend.fast_forward().clone(),
+                ledger,
+                known: self.known.clone(),
+                view: Arc::new(Lying { view: Arc::new(gateway.clone()), tap: tap.clone() }),
+                gateway: Some(service::serve(
+                    gateway.clone(),
+                    results,
+                    key,
+                    listener,
+                    config.plan.block_time,
+                )),
+            },
+            Faulty { network, tap: tap.clone() },
+        )
+        .map_err(|error| error.to_string())?;
+        let services = handle.services();
+        faults.revived(name.as_str());
+        faults.reached(services.ledger.head().height().get());
+        let blocks = services.ledger.subscribe();
+        let tell = move |block: &ExecutedBlock| faults.reached(block.block.header.height.get());
+        self.context.child("heights").spawn(move |_| ledger::follow(blocks, tell));
+        let (links, progressing, met) = (gateway.clone(), gateway.clone(), gateway.clone());
+        if let Some(slot) = config.backend.slot(name.as_str()) {
+            slot.set_running(Running {
+                ledger: services.ledger.clone(),
+                mempool: services.mempool.clone(),
+                progress: Arc::new(move |job_id| {
+                    progressing.progress(job_id).into_iter().map(progress).collect()
+                }),
+                journal: Arc::new(move || (met.journal(), met.half_open())),
+                handed_in: gateway.handed_in(),
+                links: Arc::new(move || links.connected().into_iter().map(link).collect()),
+                quic: *quic,
+                p2p: *p2p,
+            });
+        }
+        let from = services.ledger.head().height();
+        tracing::info!(validator = %name, height = %from, "started");
+        if let Some(agent) = &config.agent {
+            agent.joined(name.as_str(), services.clone(), gateway.clone());
+        }
+        self.validators.insert(name.clone(), RunningValidator { handle, gateway, tap, from });
+        Ok(())
+    }
+
+    /// Opens a validator's chain from its store. A damaged store is rebuilt. If the others no
+    /// longer have the blocks that it lacks, it becomes a copy of another validator's store.
+    fn chain(&self, member: &Member, folder: &Path) -> Result<Ledger, String> {
+        let (genesis, keep, name) = (&self.config.genesis, self.config.plan.keep, &member.name);
+        let told = |error: RebuildError| format!("{}: {error}", folder.display());
+        let path = folder.join("index.db");
+        let (ledger, rebuilt) = rebuild::open(&path, genesis, keep).map_err(told)?;
+        if let Some(Rebuilt { damage, aside, up_to, .. }) = rebuilt {
+            let aside = aside.display();
+            tracing::warn!(
+                validator = %name, %damage, %aside,
+                "its store is damaged: rebuilt up to block {up_to}, other validators have the rest"
+            );
+        }
+        let others = self.config.members.all().iter().filter(|other| other.name != *name);
+        let others: Vec<_> = others
+            .map(|other| self.config.home.validator_path(&other.name).join("index.db"))
+            .collect();
+        match rebuild::copied(&path, &ledger, genesis, keep, &others).map_err(told)? {
+            Some((copy, from)) => {
+                let (height, from) = (copy.head().height(), from.display());
+                tracing::warn!(
+                    validator = %name, %from,
+                    "the others have dropped the blocks that it lacks: copied up to block {height}"
+                );
+                Ok(copy)
+            }
+            None => Ok(ledger),
+        }
+    }
+
+    /// Removes a stopped validator's store of the chain. Its votes stay.
+    async fn forget(&self, name: &Name) -> Result<(), HomeError> {
+        rebuild::remove_store(&self.config.home.validator_path(name).join("index.db"))
+            .map_err(HomeError::io(self.config.home.path()))?;
+        for partition in engine::archives(name.as_str()) {
+            // An error means that it is absent, for example after a start that failed early.
+            let _ = self.context.remove(&partition, None).await;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &Name) -> Option<RunningValidator> {
+        if let Some(agent) = &self.config.agent {
+            agent.left(name.as_str());
+        }
+        self.validators.remove(name)
+    }
+
+    /// Stops a validator: runners are informed, and its state is saved for the next start.
+    pub(super) async fn stop(&mut self, name: &Name) {
+        self.forget_pause(name);
+        let Some(validator) = self.take(name) else { return };
+        validator.gateway.close(&self.context).await;
+        let ledger = validator.handle.services().ledger.clone();
+        validator.handle.stop().await;
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_stopped();
+        }
+        let state = ledger.head();
+        if let Err(error) = ledger.store().snapshot(&state) {
+            tracing::warn!(validator = %name, %error, "no snapshot: the next start takes longer");
+        }
+        tracing::info!(validator = %name, height = %state.height(), "stopped");
+    }
+
+    /// Ends a validator as a crash would: runners are not informed, and only what was already on
+    /// disk is left for the next start.
+    async fn kill(&mut self, name: &Name) {
+        self.forget_pause(name);
+        let Some(validator) = self.take(name) else { return };
+        validator.tap.silence();
+        validator.handle.stop().await;
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_stopped();
+        }
+        tracing::info!(validator = %name, "killed");
+    }
+
+    /// Resolves once a stopped validator's ports can be listened on. A port that stays in use, by
+    /// another program or by its last connections, is replaced, and the other nodes are informed.
+    pub(super) async fn released(&mut self, member: &Member) -> Result<Member, String> {
+        let is_free = || {
+            ports::check(Transport::Udp, member.quic.port()).is_ok()
+                && ports::check(Transport::Tcp, member.p2p.port()).is_ok()
+        };
+        let released = async {
+            while !is_free() {
+                ::tokio::time::sleep(RELEASE_POLL).await;
+            }
+        };
+        if ::tokio::time::timeout(RELEASE_TIMEOUT, released).await.is_ok() {
+            return Ok(member.clone());
+        }
+        let moved = self.config.members.relocate(&member.name).map_err(|e| e.to_string())?;
+        tracing::warn!(
+            validator = %member.name, p2p = %moved.p2p, quic = %moved.quic,
+            "a port is still in use after {}: it gets another one", Plain(RELEASE_TIMEOUT)
+        );
+        self.targets.listening(self.config.members.for_runners());
+        Ok(moved)
+    }
+
+    /// Adds a validator, which follows the chain from now on.
+    pub(super) fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
+        let member = self.config.members.join(name)?;
+        let name = member.name.to_string();
+        self.config.backend.add_validator(&name, member.keys.public());
+        self.targets.listening(self.config.members.for_runners());
+        self.start(&member).map_err(|reason| MemberError::Node { name: name.clone(), reason })?;
+        Ok(name)
+    }
+
+    /// Stops and removes a validator that the committee has released.
+    pub(super) async fn leave(&mut self, validator: &str) -> Result<String, MemberError> {
+        let unknown = || MemberError::Unknown(validator.to_owned());
+        let member = self.member(validator).ok_or_else(unknown)?;
+        let (state, identity) = (self.config.backend.newest(), member.keys.public());
+        let epoch = state.epoch_at(state.height().next());
+        let serves = |epoch| state.validators_in(epoch).contains(&identity);
+        if serves(epoch) || serves(epoch + 1) {
+            return Err(MemberError::Serves(validator.to_owned()));
+        }
+        self.stop(&member.name).await;
+        self.config.members.leave(&member.name)?;
+        self.targets.listening(self.config.members.for_runners());
+        self.config.backend.remove_validator(validator);
+        Ok(validator.to_owned())
+    }
+
+    /// A node that is already in the requested state is left alone.
+    pub(super) async fn switch(&mut self, node: &str, to: Switch) -> Result<(), String> {
+        if let Some(member) = self.member(node) {
+            return match to {
+                Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
+                Switch::Start => {
+                    self.repairs.remove(&member.name);
+                    let member = self.released(&member).await?;
+                    self.start(&member)
+                }
+                Switch::Stop => {
+                    self.stop(&member.name).await;
+                    Ok(())
+                }
+                Switch::Kill => {
+                    self.kill(&member.name).await;
+                    Ok(())
+                }
+                Switch::Resync => {
+                    self.stop(&member.name).await;
+                    let member = self.released(&member).await?;
+                    self.forget(&member.name).await.map_err(|error| error.to_string())?;
+                    self.start(&member)
+                }
+            };
+        }
+        let plan = &self.config.plan;
+        let Some(runner) = plan.runners.iter().find(|r| r.name.as_str() == node).cloned() else {
+            return Err(format!("there is no node `{node}`"));
+        };
+        match to {
+            Switch::Start if self.runners.running.contains_key(node) => Ok(()),
+            Switch::Start => self.runners.start(plan, &runner),
+            Switch::Kill => {
+                self.runners.kill(plan, &runner).await;
+                Ok(())
+            }
+            Switch::Resync => Err(format!("`{node}` is a runner: it stores no chain")),
+            Switch::Stop => {
+                self.runners.stop_one(plan, &runner).await;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn stop_all(&mut self) {
+        self.runners.stop().await;
+        let names: Vec<Name> = self.validators.keys().cloned().collect();
+        for name in &names {
+            self.stop(name).await;
+        }
+    }
+
+    pub(super) async fn ended(&mut self) -> (Name, EngineError) {
+        let running = self.validators.iter_mut().map(|(name, validator)| {
+            let name = name.clone();
+            validator.handle.ended().map(move |error| (name, error)).boxed()
+        });
+        let running: Vec<_> = running.collect();
+        if running.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(running).await.0
+    }
+}
+
+impl From<MemberError> for MembershipError {
+    fn from(error: MemberError) -> Self {
+        match error {
+            MemberError::Unknown(_) => Self::NotFound(error.to_string()),
+            MemberError::Taken(_)
+            | MemberError::Serves(_)
+            | MemberError::NoRoom
+            | MemberError::TooMany => Self::Conflict(error.to_string()),
+            MemberError::Ports(_) | MemberError::Home(_) | MemberError::Node { .. } => {
+                Self::Failed(error.to_string())
+            }
+        }
+    }
+}
+
+fn link(connected: Connected) -> ObservedLink {
+    ObservedLink {
+        runner: connected.runner,
+        refused: connected.refused,
+        unmet: connected.unmet,
+        load: connected.load,
+        last_ping: connected.last_ping,
+        withdrawn: connected.withdrawn.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn progress((runner, said, height): (Address, JobProgress, Height)) -> ReportedProgress {
+    ReportedProgress {
+        runner,
+        percent: said.fraction.get(),
+        detail: said.detail.map(|detail| detail.to_string()),
+        height,
+    }
+}
