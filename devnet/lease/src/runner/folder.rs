@@ -78,11 +78,14 @@ impl RunnerFolder {
     /// Locks the folder for this process and creates it if it does not exist.
     pub fn lock(&self) -> Result<RunnerLock, RunnerFolderError> {
         let path = self.lock_path();
+        let mut refused = RunnerFolderError::InUse { path: self.0.clone(), pid: None };
         for _ in 0..LOCK_ATTEMPTS {
             files::create_private_dir(&self.0)?;
             let mut entries = fs::read_dir(&self.0).map_err(FileError::io(&self.0))?;
             if !path.exists() && entries.next().is_some() {
-                return Err(RunnerFolderError::Strange(self.0.clone()));
+                // Or a sweep has made its lock between the two looks.
+                refused = RunnerFolderError::Strange(self.0.clone());
+                continue;
             }
             let file = match files::take_lock(&path) {
                 Ok(Some(file)) => file,
@@ -107,7 +110,7 @@ impl RunnerFolder {
                 return Ok(RunnerLock { folder: self.clone(), _file: file });
             }
         }
-        Err(RunnerFolderError::InUse { path: self.0.clone(), pid: None })
+        Err(refused)
     }
 
     /// Removes what killed runners left in a home: containers, processes and folders.
