@@ -155,7 +155,7 @@ mod tests {
         check(Excerpt::of_argument("é(", 3..9), "  é(\n    ^");
         check(Excerpt::of_argument("", 0..0), "  \n  ^".trim_start_matches('x'));
         let file = "jobs:\n  a:\n    stepz: [1]\n";
-        let at = Excerpt::of_place(&FilePlace::of_byte(file, 16));
+        let at = Excerpt::of_place(&FilePlace::of_byte(file, 15));
         check(at.clone(), "  3 |     stepz: [1]\n    |     ^^^^^");
         assert_eq!(at.place(), Some((3, 5)));
         check(at.under("1"), "  3 |     stepz: [1]\n    |             ^");

@@ -191,7 +191,7 @@ fn in_words(ty: &str) -> Option<String> {
             "Vec<Hash>" => "hashes",
             "Vec<String>" => "texts",
             "Vec<u8>" => "JSON",
-            "Vec<Setting>" => "parameters and values",
+            "Vec<ProposedValue>" => "parameters and values",
             "JobKind" => "a kind of job",
             "Policy" => "a policy",
             "Phase" => "a phase",
