@@ -130,9 +130,9 @@ pub enum Evidence {
     /// An entry of one of the queue's two trees.
     Queue {
         other_root: Hash,
-        /// As in [`QueueCommitment`](crate::timer::queue::QueueCommitment).
+        /// As in [`QueueCommitment`].
         next_seq: u64,
-        /// As in [`QueueCommitment`](crate::timer::queue::QueueCommitment).
+        /// As in [`QueueCommitment`].
         epoch: u64,
         /// See [`crate::timer::pages::proof`].
         tree: Vec<u8>,
