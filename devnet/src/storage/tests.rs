@@ -161,6 +161,25 @@ fn what_is_stored_is_read_also_after_reopening() {
 }
 
 #[test]
+fn a_block_waits_for_another_programs_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.db");
+    let store = ValidatorStore::open(&path, 1).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; DELETE FROM snapshot").unwrap();
+    // The other program ends its write when the store has to wait for it.
+    let ends = move |_| other.execute_batch("COMMIT").is_ok();
+    store.lock().busy_handler(Some(ends)).unwrap();
+    let state = genesis().state().unwrap();
+    let block = child(&state);
+    let execution = execute(&state, &block).unwrap();
+    let (parent, executed_ms, proof) = (&state, 5, None);
+    let record = BlockRecord { block: &block, parent, execution: &execution, executed_ms, proof };
+    store.commit(&record).unwrap();
+    assert_eq!(store.head().unwrap().unwrap().0, Height::new(1));
+}
+
+#[test]
 fn a_block_is_stored_once_and_in_order() {
     let store = ValidatorStore::in_memory(1).unwrap();
     let mut state = genesis().state().unwrap();

@@ -142,6 +142,22 @@ enum ChainHead {
 }
 
 impl ServiceShared {
+    fn new(config: Config, clock: Clock, reader: Reader) -> Self {
+        Self {
+            config,
+            clock,
+            tokens: Tokens::default(),
+            reader,
+            followers: Followers::default(),
+            audit: Audit::default(),
+            next_wake: AtomicU64::new(u64::MAX),
+            waiting: AtomicUsize::new(0),
+            forgotten: Notify::new(),
+            trouble: Mutex::default(),
+            chain: Mutex::default(),
+        }
+    }
+
     fn set_trouble(&self, trouble: Option<Trouble>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
@@ -220,19 +236,7 @@ pub(super) fn start(
 ) -> Result<(Service, Owner), StartError> {
     config.check()?;
     let store = Store::open(path)?;
-    let shared = Arc::new(ServiceShared {
-        config,
-        clock,
-        tokens: Tokens::default(),
-        reader: store.reader()?,
-        followers: Followers::default(),
-        audit: Audit::default(),
-        next_wake: AtomicU64::new(u64::MAX),
-        waiting: AtomicUsize::new(0),
-        forgotten: Notify::new(),
-        trouble: Mutex::default(),
-        chain: Mutex::default(),
-    });
+    let shared = Arc::new(ServiceShared::new(config, clock, store.reader()?));
     let now = shared.clock.now();
     for (runner, hash) in store.tokens()? {
         // The token may have been in use until the server ended.

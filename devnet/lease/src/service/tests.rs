@@ -29,19 +29,8 @@ fn core(folder: &TempDir) -> Core {
 
 fn core_at(folder: &TempDir, clock: Clock) -> (Core, Arc<ServiceShared>) {
     let store = Store::open(&folder.path().join("lease.db")).unwrap();
-    let shared = Arc::new(ServiceShared {
-        config: Config::default(),
-        clock,
-        tokens: Tokens::default(),
-        reader: store.reader().unwrap(),
-        followers: Followers::default(),
-        audit: Audit::default(),
-        next_wake: AtomicU64::new(u64::MAX),
-        waiting: AtomicUsize::new(0),
-        forgotten: Notify::new(),
-        trouble: Mutex::default(),
-        chain: Mutex::default(),
-    });
+    let reader = store.reader().unwrap();
+    let shared = Arc::new(ServiceShared::new(Config::default(), clock, reader));
     (Core::new(store, 10, shared.clone()).ok().expect("a new file"), shared)
 }
 
