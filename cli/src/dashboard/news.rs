@@ -8,10 +8,10 @@ use cowboy_devnet::{
     client::{BlockAt, Client, ClientError},
     home::DevnetHome,
     types::{
-        ActorQuery, ActorSummary, Block, BlockNotice, Explanation, ExplanationQuery, Fairness,
-        HashText, Job, JobQuery, JobSummary, LaneBlock, LaneQuery, MruRecord, OfPipelineQuery,
-        Parameters, Pipeline, PipelineQuery, PipelineSummary, Presence, Rollback, Runner,
-        SpeculationStatus, Status, TaskDetail, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Block, BlockNotice, DUE_PAGE_LIMIT, DueQuery, DueTimers, Explanation, ExplanationQuery,
+        Fairness, HashText, Job, JobQuery, JobSummary, LaneBlock, LaneQuery, MruRecord,
+        OfPipelineQuery, Parameters, Pipeline, PipelineQuery, PipelineSummary, Presence, Rollback,
+        Runner, SpeculationStatus, Status, TaskDetail, Timer, TimerQuery, TimerQueue, TimerSummary,
         Validator, Votes,
     },
 };
@@ -71,6 +71,11 @@ asks! { source:
         limit: Some(200),
         ..TimerQuery::default()
     });
+    /// The due timers in the order of the next block's lane.
+    Due -> DueTimers = source.client.timers_due(&DueQuery {
+        limit: Some(DUE_PAGE_LIMIT),
+        ..DueQuery::default()
+    });
     Timer(id: String) -> Timer = source.client.timer(&id);
     /// The newest 200 jobs.
     Jobs -> Vec<JobSummary> =
@@ -86,9 +91,6 @@ asks! { source:
     Rollbacks -> Vec<Rollback> = source.client.rollbacks(&OfPipelineQuery::default());
     /// The lines after this position in the devnet's log.
     Log(after: LogPosition) -> LogPiece = log::read(&source.home, after);
-    /// The newest 1,000 actors.
-    Actors -> Vec<ActorSummary> =
-        source.client.actors(&ActorQuery { limit: Some(1_000), ..ActorQuery::default() });
     Leases -> Leases = source.lease_server.leases(&source.home);
     LeaseJob(id: String) -> LeaseJob = source.lease_server.job(&source.home, &id);
 }

@@ -5,7 +5,7 @@ use crate::dashboard::{
     news::{Answer, Ask, News},
     state::State,
 };
-use cowboy_devnet::types::{Fairness, LaneBlock, Timer, TimerQueue, TimerSummary};
+use cowboy_devnet::types::{DueTimers, Fairness, LaneBlock, Timer, TimerQueue, TimerSummary};
 use crossterm::event::KeyCode;
 use serde_json::{Value, json};
 
@@ -84,32 +84,58 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(rank, end)| ((*rank).to_owned(), (*end).to_owned())).collect()
 }
 
+/// Due timers as the API lists them: the number, the rank, the weight per mille, the fate.
+fn due(rows: &[(u64, Option<u64>, Option<u64>, &str)]) -> News {
+    let timers = rows.iter().map(|(number, rank, weight, fate)| {
+        json!({
+            "timer_id": id(*number), "actor": actor(1), "height": 90, "rank": rank,
+            "weight_per_mille": weight, "effective_tip": null, "max_cost": "1", "agent": "none",
+            "gba": null, "not_asked": null, "reason": null, "explanation": null, "next": fate,
+            "outlook": "",
+        })
+    });
+    let due: DueTimers = serde_json::from_value(json!({
+        "height": 101, "policy": "eip1559", "capacity": 4000, "cell_capacity": 1_000_000,
+        "cycle_price": "17", "due": 40, "ranked": 1_200, "timers": timers.collect::<Vec<_>>(),
+        "next": null,
+    }))
+    .unwrap();
+    News::Answer(Ask::Due, Box::new(Answer::Due(due)))
+}
+
 #[test]
-fn the_next_blocks_order_is_the_lanes() {
-    let due = [
-        timer(1, 1, (90, 200), (120, 15), "due"),
-        timer(2, 2, (91, 200), (130, 10), "due"),
-        timer(3, 3, (92, 200), (99, 50), "due"),
-        timer(4, 1, (93, 100), (500, 50), "due"),
-        timer(5, 9, (94, 200), (104, 50), "due"),
-        timer(6, 1, (110, 200), (500, 50), "scheduled"),
-        timer(7, 1, (80, 200), (500, 50), "fired"),
-    ];
-    let check = |policy, expected: &[(&str, &str)]| {
-        let mut state = shown();
-        for news in lane(policy, 100, &[(1, 1000), (2, 1800)]) {
-            hear(&mut state, news);
-        }
-        hear(&mut state, timers(&due));
-        assert_eq!(order(&state), pairs(expected), "{policy}");
-    };
-    let after = [("too late", "4"), ("in 10", "6"), ("-", "7")];
-    // 10 × 1.8, then 15 × 1, then 4 × 2: an owner that is not listed has weight 2.
-    let priced = [("#1", "2"), ("#2", "1"), ("#3", "5"), ("priced out", "3")];
-    check("eip1559", &[&priced[..], &after].concat());
-    // In the order of arrival; no timer is priced out.
-    let turns = [("#1", "1"), ("#2", "2"), ("#3", "3"), ("#4", "5")];
-    check("fifo", &[&turns[..], &after].concat());
+fn the_order_of_due_timers_is_the_chains() {
+    let mut state = shown();
+    assert!(state.wants(false).contains(&Ask::Due));
+    let listed = |number, status| timer(number, 1, (90 + number, 200), (120, 15), status);
+    hear(
+        &mut state,
+        timers(&[
+            listed(1, "due"),
+            listed(2, "due"),
+            listed(3, "due"),
+            listed(4, "due"),
+            listed(5, "due"),
+            timer(6, 1, (110, 200), (500, 50), "scheduled"),
+            listed(7, "fired"),
+        ]),
+    );
+    let rest = [("in 10", "6"), ("-", "7")];
+    let unknown = [("due", "1"), ("due", "2"), ("due", "3"), ("due", "4"), ("due", "5")];
+    assert_eq!(order(&state), pairs(&[&unknown[..], &rest].concat()));
+    // The first is not among the timers listed; the fifth is new since this answer.
+    hear(
+        &mut state,
+        due(&[
+            (9, Some(1), Some(2_000), "fires"),
+            (2, Some(2), Some(1_800), "fires"),
+            (1, Some(1_200), Some(1_000), "lane_full"),
+            (4, None, Some(1_000), "expired"),
+            (3, None, Some(1_000), "priced_out"),
+        ]),
+    );
+    let known = [("#2", "2"), ("#1,200", "1"), ("expired", "4"), ("priced out", "3"), ("due", "5")];
+    assert_eq!(order(&state), pairs(&[&known[..], &rest].concat()));
 }
 
 #[test]

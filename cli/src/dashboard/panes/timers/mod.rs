@@ -12,22 +12,19 @@ use crate::{
         pane::{Cx, Pane},
         rows::{Cursor, Detail, Pick},
     },
-    output::{grouped, timer::has_ended},
+    output::{
+        grouped,
+        timer::{has_ended, next},
+    },
 };
 use cowboy_devnet::types::{
-    AddressText, Fairness, FairnessMember, HashText, LaneBlock, Timer, TimerQueue, TimerStatus,
-    TimerSummary,
+    DueFate, DueTimers, Fairness, FairnessMember, HashText, LaneBlock, Timer, TimerQueue,
+    TimerStatus, TimerSummary,
 };
-use cowboy_engine::{primitives::Wei, timer::Policy};
+use cowboy_engine::timer::Policy;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position, style::Style};
-use std::{cmp::Reverse, collections::BTreeMap};
-
-/// The weight of an owner that did not fire in the window, per mille, under `eip1559`.
-const UNTOUCHED: u64 = 2_000;
-
-/// The weight of an owner that is not listed, per mille, under `gba-auction`.
-const EVEN: u64 = 1_000;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Listed {
@@ -37,15 +34,15 @@ pub enum Listed {
     Fairness,
 }
 
-/// The place of a timer in the order of the lane.
+/// The place of a timer in the lane of the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneOrder {
-    /// It is due, and this is its rank, from 1.
-    Rank(usize),
-    /// It is due, and its cap is below the price.
-    PricedOut,
-    /// Its time has passed, and it will be removed.
-    Late,
+    /// Its turn, from 1.
+    Rank(u64),
+    /// It is due and has no rank: its fate in the next block.
+    Unranked(DueFate),
+    /// It is due, and its rank is not known (yet).
+    Due,
     /// It is due in this many blocks.
     In(u64),
     Ended,
@@ -54,9 +51,9 @@ pub enum LaneOrder {
 impl LaneOrder {
     fn text(self) -> String {
         match self {
-            Self::Rank(rank) => format!("#{rank}"),
-            Self::PricedOut => "priced out".to_owned(),
-            Self::Late => "too late".to_owned(),
+            Self::Rank(rank) => format!("#{}", grouped(rank.into())),
+            Self::Unranked(fate) => next(fate).to_owned(),
+            Self::Due => "due".to_owned(),
             Self::In(blocks) => format!("in {}", grouped(blocks.into())),
             Self::Ended => "-".to_owned(),
         }
@@ -79,10 +76,8 @@ pub struct Timers {
     /// The lane's figures by block, ascending.
     pub lane: Vec<LaneBlock>,
     pub fairness: Option<Fairness>,
-    /// Weights by account, per mille.
-    weights: BTreeMap<AddressText, u64>,
-    /// The deployer of each actor; empty if actors are counted separately.
-    deployers: BTreeMap<AddressText, AddressText>,
+    /// The due timers in the order of the next block's lane.
+    pub due: Option<DueTimers>,
     /// Waiting timers, then the latest ends; `None` before the first answer.
     pub timers: Option<Vec<TimerSummary>>,
     pub refused: Option<String>,
@@ -100,77 +95,32 @@ impl Timers {
         Policy::named(told.or_else(|| self.lane.last().map(|block| block.policy.as_str()))?)
     }
 
-    /// The price that a timer's cap has to reach, at the newest block.
-    pub fn price(&self, cx: &Cx<'_>) -> Wei {
-        match self.policy() {
-            Some(Policy::Eip1559) => self.lane.last().map(|block| *block.lane_basefee),
-            Some(Policy::GbaAuction) => {
-                cx.shared.parameters.as_ref().map(|parameters| *parameters.cycle_basefee)
-            }
-            Some(Policy::Fifo) | None => None,
-        }
-        .unwrap_or(Wei::ZERO)
-    }
-
-    /// An actor's weight, per mille, if the policy weighs.
-    fn weight(&self, actor: &AddressText) -> Option<u64> {
-        let counted = self.deployers.get(actor).unwrap_or(actor);
-        let listed = self.weights.get(counted).copied();
-        match self.policy()? {
-            Policy::Eip1559 => Some(listed.unwrap_or(UNTOUCHED)),
-            Policy::GbaAuction => Some(listed.unwrap_or(EVEN)),
-            Policy::Fifo => None,
-        }
-    }
-
     /// All timers: those that are due by rank, then those that could not fire, then the others by
     /// height, then the ended ones.
-    ///
-    /// Ranks are the lane's order of the declared fees, at the price of the newest block. A bidding
-    /// agent may bid something else, and the lane takes what fits.
     pub fn standings(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
-        let (policy, price, head) = (self.policy(), self.price(cx), cx.shared.height);
-        let (mut ranked, mut stuck, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let due = self.due.iter().flat_map(|due| &due.timers).enumerate();
+        let due: BTreeMap<_, _> =
+            due.map(|(index, timer)| (timer.timer_id, (index, timer))).collect();
+        let (mut next, mut rest) = (Vec::new(), Vec::new());
         for timer in self.timers.iter().flatten() {
             let standing = |place, weight| Standing { timer, place, weight };
-            match timer.status {
-                TimerStatus::Scheduled => {
-                    rest.push(standing(LaneOrder::In(timer.height.saturating_sub(head)), None));
+            match (timer.status, due.get(&timer.timer_id)) {
+                (TimerStatus::Due, Some((index, due))) => {
+                    let place = due.rank.map_or(LaneOrder::Unranked(due.next), LaneOrder::Rank);
+                    next.push((*index, standing(place, due.weight_per_mille)));
                 }
-                TimerStatus::Due if timer.expires_at <= head => {
-                    stuck.push(standing(LaneOrder::Late, None));
+                (TimerStatus::Due, None) => {
+                    next.push((usize::MAX, standing(LaneOrder::Due, None)));
                 }
-                TimerStatus::Due => {
-                    let weight = self.weight(&timer.actor);
-                    match timer.max_fee_per_cycle.checked_sub(price) {
-                        None => stuck.push(standing(LaneOrder::PricedOut, weight)),
-                        Some(left) => {
-                            let priority = left.min(*timer.max_priority_fee_per_cycle).get();
-                            let weight_or_even = u128::from(weight.unwrap_or(EVEN));
-                            let key = match policy {
-                                Some(Policy::Eip1559) => {
-                                    (priority.saturating_mul(weight_or_even), weight_or_even)
-                                }
-                                Some(Policy::GbaAuction) => (priority, weight_or_even),
-                                Some(Policy::Fifo) | None => (0, 0),
-                            };
-                            ranked.push((Reverse(key), timer, weight));
-                        }
-                    }
+                (TimerStatus::Scheduled, _) => {
+                    let blocks = timer.height.saturating_sub(cx.shared.height);
+                    rest.push(standing(LaneOrder::In(blocks), None));
                 }
                 _ => rest.push(standing(LaneOrder::Ended, None)),
             }
         }
-        // Under first come, first served, the order is that of the list.
-        if !matches!(policy, Some(Policy::Fifo) | None) {
-            ranked.sort_by_key(|(key, timer, _)| (*key, timer.height, timer.timer_id));
-        }
-        let ranked = ranked.into_iter().enumerate().map(|(index, (_, timer, weight))| Standing {
-            timer,
-            place: LaneOrder::Rank(index + 1),
-            weight,
-        });
-        ranked.chain(stuck).chain(rest).collect()
+        next.sort_by_key(|(index, _)| *index);
+        next.into_iter().map(|(_, standing)| standing).chain(rest).collect()
     }
 
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
@@ -244,10 +194,7 @@ impl Pane for Timers {
                 wants.push(Ask::Timer(opened.key.to_string()));
             }
         }
-        wants.extend([Ask::Timers, Ask::TimerQueue, Ask::Lane, Ask::Fairness]);
-        if self.fairness.as_ref().is_some_and(|fairness| fairness.scope == "deployer") {
-            wants.push(Ask::Actors);
-        }
+        wants.extend([Ask::Timers, Ask::Due, Ask::TimerQueue, Ask::Lane, Ask::Fairness]);
         wants
     }
 
@@ -259,17 +206,8 @@ impl Pane for Timers {
             }
             (_, Answer::TimerQueue(queue)) => self.queue = Some(queue.clone()),
             (_, Answer::Lane(lane)) => self.lane = lane.clone(),
-            (_, Answer::Fairness(fairness)) => {
-                let weights = fairness.members.iter();
-                self.weights = weights.map(|m| (m.account, m.weight_per_mille)).collect();
-                if fairness.scope != "deployer" {
-                    self.deployers.clear();
-                }
-                self.fairness = Some(fairness.clone());
-            }
-            (_, Answer::Actors(actors)) => {
-                self.deployers = actors.iter().map(|actor| (actor.actor, actor.deployer)).collect();
-            }
+            (_, Answer::Due(due)) => self.due = Some(due.clone()),
+            (_, Answer::Fairness(fairness)) => self.fairness = Some(fairness.clone()),
             (Ask::Timer(id), Answer::Timer(timer)) => {
                 if let Some(opened) = self.opened.as_mut().filter(|o| o.key.to_string() == *id) {
                     opened.hear(timer.clone());

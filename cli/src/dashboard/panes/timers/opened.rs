@@ -46,7 +46,7 @@ pub fn page(pane: &Timers, opened: &OpenedTimer, cx: &Cx<'_>) -> Page {
 fn standing(timer: &Timer, pane: &Timers, cx: &Cx<'_>, page: &mut Page) {
     let standings = pane.standings(cx);
     let standing = standings.iter().find(|known| known.timer.timer_id == timer.timer_id);
-    let ranked = standings.iter().filter(|s| matches!(s.place, LaneOrder::Rank(_))).count();
+    let ranked = grouped(pane.due.as_ref().map_or(0, |due| due.ranked).into());
     let mut text = status(timer.status);
     if let Some(tier) = timer.tier.map(tier) {
         text += &format!(", in the {tier}");
@@ -55,9 +55,9 @@ fn standing(timer: &Timer, pane: &Timers, cx: &Cx<'_>, page: &mut Page) {
         Some(at @ LaneOrder::Rank(_)) => {
             text += &format!(", {} of {ranked} in the next block's order", at.text());
         }
-        Some(at @ (LaneOrder::PricedOut | LaneOrder::Late)) => text += &format!(", {}", at.text()),
+        Some(at @ LaneOrder::Unranked(_)) => text += &format!(", {}", at.text()),
         Some(at @ LaneOrder::In(_)) => text += &format!(", {} blocks", at.text()),
-        Some(LaneOrder::Ended) | None => {}
+        Some(LaneOrder::Due | LaneOrder::Ended) | None => {}
     }
     page.fact("status", &text, style(timer.status, cx.look));
     let mut text = grouped(timer.height.into());

@@ -306,8 +306,8 @@ fn row(standing: &Standing<'_>, look: Look) -> Vec<Cell> {
     let timer = standing.timer;
     let placed = match standing.place {
         LaneOrder::Rank(_) => look.strong(),
-        LaneOrder::PricedOut | LaneOrder::Late => look.warn(),
-        LaneOrder::In(_) | LaneOrder::Ended => Style::new(),
+        LaneOrder::Unranked(_) => look.warn(),
+        LaneOrder::Due | LaneOrder::In(_) | LaneOrder::Ended => Style::new(),
     };
     let height = match timer.fired_at {
         Some(height) => height,
