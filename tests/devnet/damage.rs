@@ -200,7 +200,7 @@ fn a_store_that_cannot_be_used_costs_its_validator_only() {
 #[test]
 fn a_store_without_one_of_its_tables_is_made_again() {
     let home = stopped("20");
-    for statement in ["DROP TABLE presence", "DROP INDEX timer_ended"] {
+    for statement in ["DROP TABLE presence", "DROP INDEX draw_height"] {
         Connection::open(store(&home, 1)).unwrap().execute_batch(statement).unwrap();
         let found = faults(&home);
         let name = statement.rsplit(' ').next().unwrap();
@@ -222,7 +222,9 @@ fn a_changed_record_is_found_and_a_resync_heals_it() {
             "{sql}"
         );
     };
-    change("UPDATE event SET body = (SELECT body FROM event WHERE height = 4) WHERE height = 5");
+    change(
+        "UPDATE effects SET body = (SELECT body FROM effects WHERE height = 4) WHERE height = 5",
+    );
     change("UPDATE block SET state_root = zeroblob(32) WHERE height = 6");
     change("UPDATE presence SET bitmap = x'00' WHERE height = 7");
     let found = faults(&home);

@@ -27,3 +27,9 @@ pub(super) fn height(row: &Row<'_>, column: usize) -> rusqlite::Result<Height> {
 pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
     row.get(column).map(Hash)
 }
+
+/// The first 8 bytes of a hash, such that the order of integers is that of hashes.
+pub(super) fn prefix(hash: &Hash) -> i64 {
+    let (first, _) = hash.0.split_first_chunk().expect("a hash has 32 bytes");
+    i64::from_be_bytes(*first) ^ i64::MIN
+}

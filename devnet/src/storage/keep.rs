@@ -1,6 +1,6 @@
 //! How much of a chain is kept, and the deletion of older blocks.
 
-use super::{StorageError, segment, timers::TimerEnd};
+use super::{StorageError, segment};
 use cowboy_engine::primitives::Height;
 use rusqlite::{Transaction, params};
 
@@ -52,9 +52,9 @@ pub(super) fn drop_oldest(
         if !beyond {
             break;
         }
-        segment::remove(transaction, first)?;
+        segment::remove(transaction, (first, last))?;
         // The block after the last dropped one loses its rows too: only its body stays, as a
-        // parent.
+        // parent. Its effects go with its segment, and are not read until then.
         drop_rows(transaction, last + 1)?;
         kept_from = Some(Height::new(last + 2));
     }
@@ -78,15 +78,8 @@ fn drop_rows(transaction: &Transaction<'_>, last: u64) -> Result<(), StorageErro
         transaction.prepare_cached(sql)?.execute(params![last])?;
         Ok(())
     };
-    for table in ["tx", "event", "presence", "lane", "draw", "result", "actor_log", "fire"] {
+    for table in ["presence", "lane", "draw", "result", "actor_log"] {
         drop(&format!("DELETE FROM {table} WHERE height <= ?"))?;
-    }
-    for end in TimerEnd::ALL {
-        let ended = format!("status = '{}' AND ended_at <= ?", end.name());
-        drop(&format!(
-            "DELETE FROM timer_payload WHERE seq IN (SELECT seq FROM timer WHERE {ended})"
-        ))?;
-        drop(&format!("DELETE FROM timer WHERE {ended}"))?;
     }
     Ok(())
 }

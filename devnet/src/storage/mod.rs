@@ -2,14 +2,16 @@
 //! events, certificates and draws, and snapshots of the state. One SQLite file, one transaction per
 //! block.
 //!
-//! Older blocks are moved into compressed segments (`segment`), and the oldest segments are dropped
-//! when the chain exceeds the limit (`keep`).
+//! A block's events, receipts and ended timers are one row (`effects`). Older blocks are moved into
+//! compressed segments (`segment`), and the oldest segments are dropped when the chain exceeds the
+//! limit (`keep`).
 //!
 //! The file is crash-safe (write-ahead log), survives `kill -9` at any moment, and may be read by
 //! any process while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic
 //! CBOR in the formats of `cowboy-engine`.
 
 mod columns;
+mod effects;
 mod format;
 mod keep;
 mod query;
@@ -23,7 +25,7 @@ pub use query::{
     Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
     StoredPresence, StoredResult, StoredTransaction,
 };
-pub use timers::{StoredLane, StoredTimer, TimerEnd, TimerFilter};
+pub use timers::{EndedTimer, StoredLane, StoredTimer, TimerEnd, TimerFilter};
 
 use cowboy_engine::{
     chain::{
@@ -328,21 +330,7 @@ fn insert(
             block.to_bytes(),
             proof.map(to_vec)
         ])?;
-    let mut statement = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO tx (hash, height, position, receipt) VALUES (?, ?, ?, ?)",
-    )?;
-    for (position, receipt) in execution.receipts.iter().enumerate() {
-        statement.execute(params![receipt.transaction.0, height, position, to_vec(receipt)])?;
-    }
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO event (height, position, kind, job_id, timer_id, body)
-         VALUES (?, ?, ?, ?, ?, ?)",
-    )?;
-    for (position, event) in execution.events.iter().enumerate() {
-        let (job, timer) = (event.job_id().map(|id| id.0), event.timer_id().map(|id| id.0));
-        let kind = event.kind.name();
-        statement.execute(params![height, position, kind, job, timer, to_vec(event)])?;
-    }
+    effects::insert(transaction, record)?;
     let mut statement = transaction.prepare_cached(
         "INSERT INTO presence (height, embedded_at, certificate, bit_length, bitmap, registry)
          VALUES (?, ?, ?, ?, ?, ?)",
@@ -373,7 +361,7 @@ fn insert(
     for (job_id, runner, bytes) in &execution.results {
         statement.execute(params![job_id.0, height, runner.0, bytes.as_slice()])?;
     }
-    timers::insert(transaction, record)?;
+    timers::insert_lane(transaction, record)?;
     insert_actor_log(transaction, record)
 }
 

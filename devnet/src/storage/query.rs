@@ -2,19 +2,19 @@
 
 use super::{
     StorageError, ValidatorStore,
-    columns::{decode, hash, height, signed},
-    segment::{self, EventRow, PresenceRow},
+    columns::{decode, hash, height, prefix, signed},
+    segment::PresenceRow,
 };
 use cowboy_engine::{
     chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
     presence::Bitmap,
-    primitives::{Address, Hash, Height},
+    primitives::{Address, Hash, Height, codec::to_vec},
     registry::Order,
 };
 use rusqlite::{Row, params};
 
 /// Number of reputation changes of all runners that are searched for those of one runner.
-const REPUTATION_EVENTS: i64 = 10_000;
+const REPUTATION_EVENTS: u32 = 10_000;
 
 /// A transaction's receipt, with its height and its index in the block.
 #[derive(Clone, Debug)]
@@ -151,39 +151,39 @@ impl ValidatorStore {
     }
 
     pub fn transaction(&self, id: &Hash) -> Result<Option<StoredTransaction>, StorageError> {
-        let sql = "SELECT height, position, receipt FROM tx WHERE hash = ?";
-        self.row(sql, [id.0], stored_event)?
-            .map(|(height, position, bytes)| {
-                Ok(StoredTransaction { height, position, receipt: decode("tx", height, &bytes)? })
-            })
-            .transpose()
+        let sql = "SELECT height, position FROM tx WHERE prefix = ?";
+        let places: Vec<(Height, u32)> =
+            self.rows(sql, [prefix(id)], |row| Ok((height(row, 0)?, row.get(1)?)))?;
+        for (height, position) in places {
+            let mut receipts = self.receipts(height)?.into_iter();
+            let receipt = receipts.nth(position as usize);
+            if let Some(receipt) = receipt.filter(|receipt| receipt.transaction == *id) {
+                return Ok(Some(StoredTransaction { height, position, receipt }));
+            }
+        }
+        Ok(None)
     }
 
     /// The receipts of a block, in order.
     pub fn receipts(&self, at: Height) -> Result<Vec<Receipt>, StorageError> {
-        let sql = "SELECT receipt FROM tx WHERE height = ? ORDER BY position";
-        let rows: Vec<Vec<u8>> = self.rows(sql, [signed(at)], |row| row.get(0))?;
-        rows.iter().map(|bytes| decode("tx", at, bytes)).collect()
+        self.effects(at)?.receipts(at)
     }
 
     /// Lists events in order of their positions, up to the limit, which may fall within a block.
     pub fn events(&self, filter: EventFilter<'_>) -> Result<Page<StoredEvent>, StorageError> {
-        let wanted = filter.limit.saturating_add(1);
-        let archived = match filter.kind {
-            None | Some(segment::ROUTINE) => self.archived_events(filter.from, wanted as usize)?,
-            Some(_) => Vec::new(),
-        };
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event
-             WHERE height >= ?1 AND (?2 IS NULL OR kind = ?2)
-             ORDER BY height, position LIMIT ?3",
-        )?;
-        let from = signed(filter.from);
-        let rows = statement.query_map(params![from, filter.kind, wanted], stored_event)?;
-        let page = page(merged(archived, rows), filter.limit, |(_, _, body)| body.len())?;
-        let rows = page.rows.into_iter().map(event).collect::<Result<_, _>>()?;
-        Ok(Page { rows, more: page.more })
+        let mut filling = Filling::new(filter.limit);
+        let mut from = filter.from;
+        while let Some(height) = self.next_with_events(filter.kind, from)? {
+            for stored in self.events_at(height)? {
+                if filter.kind.is_none_or(|kind| stored.event.kind.name() == kind)
+                    && !filling.push(to_vec(&stored.event).len(), stored)
+                {
+                    return Ok(filling.page);
+                }
+            }
+            from = height.next();
+        }
+        Ok(filling.page)
     }
 
     /// Lists the lines of an actor's log in order: from a given block on, or the last ones.
@@ -220,7 +220,8 @@ impl ValidatorStore {
         after: Height,
         up_to: Height,
     ) -> Result<u64, StorageError> {
-        let sql = "SELECT count(*) FROM event WHERE kind = ? AND height > ? AND height <= ?";
+        let sql = "SELECT coalesce(sum(events), 0) FROM event_kind
+                   WHERE kind = ? AND height > ? AND height <= ?";
         let count = self.row(sql, params![kind, signed(after), signed(up_to)], |row| row.get(0))?;
         Ok(count.unwrap_or_default())
     }
@@ -233,44 +234,34 @@ impl ValidatorStore {
         up_to: Height,
         limit: usize,
     ) -> Result<Vec<(Height, ReputationChanged)>, StorageError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event
-             WHERE kind = 'ReputationChanged' AND height <= ?
-             ORDER BY height DESC, position DESC LIMIT ?",
-        )?;
-        let mut rows = statement.query(params![signed(up_to), REPUTATION_EVENTS])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()?
-            && found.len() < limit
-        {
-            let StoredEvent { height, event, .. } = event(stored_event(row)?)?;
-            if let EventKind::ReputationChanged(changed) = event.kind
-                && changed.runner == *runner
-            {
-                found.push((height, changed));
+        let (mut found, mut searched) = (Vec::new(), 0);
+        for height in self.blocks_with("ReputationChanged", up_to, REPUTATION_EVENTS)? {
+            for StoredEvent { event, .. } in self.events_at(height)?.into_iter().rev() {
+                let EventKind::ReputationChanged(changed) = event.kind else { continue };
+                searched += 1;
+                if changed.runner == *runner {
+                    found.push((height, changed));
+                }
+                if found.len() == limit || searched == REPUTATION_EVENTS {
+                    return Ok(found);
+                }
             }
         }
         Ok(found)
     }
 
     pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
-        let archived = match self.archived(at)? {
-            Some(block) => segment::events(at, &block),
-            None => Vec::new(),
-        };
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event WHERE height = ? ORDER BY position",
-        )?;
-        let rows = statement.query_map(params![signed(at)], stored_event)?;
-        merged(archived, rows).map(|row| event(row?)).collect()
+        self.effects(at)?.events(at)
     }
 
     pub fn events_of(&self, job: &Hash) -> Result<Vec<StoredEvent>, StorageError> {
-        let sql =
-            "SELECT height, position, body FROM event WHERE job_id = ? ORDER BY height, position";
-        self.rows(sql, [job.0], stored_event)?.into_iter().map(event).collect()
+        let sql = "SELECT height FROM event_job WHERE job_id = ? ORDER BY height";
+        let mut found = Vec::new();
+        for height in self.rows(sql, [job.0], |row| height(row, 0))? {
+            let events = self.events_at(height)?.into_iter();
+            found.extend(events.filter(|stored| stored.event.job_id() == Some(*job)));
+        }
+        Ok(found)
     }
 
     /// The canonical certificate of the block at `height`, if the chain has one.
@@ -361,45 +352,43 @@ fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
     Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, cause, what })
 }
 
-/// Reads up to `limit` rows and [`PAGE_BYTES`], but at least one row. The query returns one row
-/// beyond the limit if there is one.
+/// A page that is being filled up to its limit and [`PAGE_BYTES`], but with at least one row.
+struct Filling<T> {
+    page: Page<T>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl<T> Filling<T> {
+    const fn new(limit: u32) -> Self {
+        Self { page: Page { rows: Vec::new(), more: false }, limit: limit as usize, bytes: 0 }
+    }
+
+    /// Adds a row of this size and returns true, or notes that there is no room for it.
+    fn push(&mut self, bytes: usize, row: T) -> bool {
+        let rows = &mut self.page.rows;
+        self.bytes += bytes;
+        let fits = rows.len() < self.limit && (self.bytes <= PAGE_BYTES || rows.is_empty());
+        if fits {
+            rows.push(row);
+        }
+        self.page.more = !fits;
+        fits
+    }
+}
+
+/// Reads a page of rows. The query returns one row beyond the limit if there is one.
 fn page<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     limit: u32,
     size: impl Fn(&T) -> usize,
 ) -> Result<Page<T>, StorageError> {
-    let mut page = Page { rows: Vec::new(), more: false };
-    let mut bytes = 0;
+    let mut filling = Filling::new(limit);
     for row in rows {
         let row = row?;
-        bytes += size(&row);
-        page.more =
-            page.rows.len() >= limit as usize || (bytes > PAGE_BYTES && !page.rows.is_empty());
-        if page.more {
+        if !filling.push(size(&row), row) {
             break;
         }
-        page.rows.push(row);
     }
-    Ok(page)
-}
-
-/// Merges the events of segments with those of the table. Both are sorted, and so is the result.
-fn merged(
-    archived: Vec<EventRow>,
-    rows: impl Iterator<Item = rusqlite::Result<EventRow>>,
-) -> impl Iterator<Item = rusqlite::Result<EventRow>> {
-    let (mut archived, mut rows) = (archived.into_iter().peekable(), rows.peekable());
-    std::iter::from_fn(move || match (archived.peek(), rows.peek()) {
-        (Some(a), Some(Ok(b))) if (a.0, a.1) < (b.0, b.1) => archived.next().map(Ok),
-        (Some(_), None) => archived.next().map(Ok),
-        _ => rows.next(),
-    })
-}
-
-pub(super) fn stored_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
-    Ok((height(row, 0)?, row.get(1)?, row.get(2)?))
-}
-
-pub(super) fn event((height, position, bytes): EventRow) -> Result<StoredEvent, StorageError> {
-    Ok(StoredEvent { height, position, event: decode("event", height, &bytes)? })
+    Ok(filling.page)
 }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 
 /// The version of the tables below and of the records in them; another version is refused.
-pub(super) const FORMAT: i64 = 12;
+pub(super) const FORMAT: i64 = 13;
 
 const TABLES: &str = "
 -- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.
@@ -15,25 +15,41 @@ CREATE TABLE meta (chain_id BLOB NOT NULL, kept_from INTEGER NOT NULL);
 CREATE TABLE block (
   height INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, state_root BLOB NOT NULL,
   executed_ms INTEGER NOT NULL, body BLOB NOT NULL, proof BLOB);
--- Older blocks, consecutive ones in one row, with their rows of presence and lane, and with their
--- proofs where they have no presence: a frame of Zstandard with a checksum over deterministic CBOR.
+-- Older blocks, consecutive ones in one row, with their rows of presence and lane, with short rows of
+-- effects, and with their proofs where they have no presence: a frame of Zstandard with a checksum
+-- over deterministic CBOR.
 CREATE TABLE segment (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, body BLOB NOT NULL);
--- Heights of the blocks in segments. prefix: the first 8 bytes of the block's hash, big-endian.
+-- Heights of the blocks in segments. prefix: the first 8 bytes of the block's hash as a big-endian
+-- integer, minus 2^63.
 CREATE TABLE archived (
   prefix INTEGER NOT NULL, height INTEGER NOT NULL, PRIMARY KEY (prefix, height)) WITHOUT ROWID;
--- The position of each transaction, and its receipt.
+-- Events, receipts of transactions and fires, and ended timers of each block, except short ones of
+-- blocks in segments: deterministic CBOR, in a frame of Zstandard with a checksum if it is long.
+CREATE TABLE effects (height INTEGER PRIMARY KEY, body BLOB NOT NULL);
+-- The tables up to `timer_ended` index them. prefix: as above, of a transaction's hash or a timer's
+-- id. position: of the receipt or the ended timer in its block.
 CREATE TABLE tx (
-  hash BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,
-  receipt BLOB NOT NULL) WITHOUT ROWID;
-CREATE INDEX tx_height ON tx (height, position);
-CREATE TABLE event (
-  height INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, job_id BLOB,
-  timer_id BLOB, body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
-CREATE INDEX event_kind ON event (kind, height);
-CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
--- The blocks that scheduled and ended a timer are known; this index finds the events in between.
-CREATE INDEX event_timer ON event (timer_id)
-  WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended', 'TimerGasClamped');
+  prefix INTEGER NOT NULL, height INTEGER NOT NULL, position INTEGER NOT NULL,
+  PRIMARY KEY (prefix, height, position)) WITHOUT ROWID;
+-- The number of events of a kind in a block, except the kind that every block has.
+CREATE TABLE event_kind (
+  kind TEXT NOT NULL, height INTEGER NOT NULL, events INTEGER NOT NULL,
+  PRIMARY KEY (kind, height)) WITHOUT ROWID;
+CREATE TABLE event_job (
+  job_id BLOB NOT NULL, height INTEGER NOT NULL, PRIMARY KEY (job_id, height)) WITHOUT ROWID;
+-- Blocks that extended, clamped or cancelled a timer, or in which its agent failed. Those that
+-- scheduled and ended it are known from its record.
+CREATE TABLE event_timer (
+  timer_id BLOB NOT NULL, height INTEGER NOT NULL, PRIMARY KEY (timer_id, height)) WITHOUT ROWID;
+-- Timers that a block left in the queue and that have ended; the state has those that wait.
+CREATE TABLE timer (
+  prefix INTEGER NOT NULL, height INTEGER NOT NULL, position INTEGER NOT NULL,
+  PRIMARY KEY (prefix, height, position)) WITHOUT ROWID;
+-- Blocks that ended timers. of: nothing for all timers, `a` and the actor, or `p` and the payer.
+-- status: fired, failed, expired, cancelled or insufficient_funds.
+CREATE TABLE timer_ended (
+  of BLOB NOT NULL, status TEXT NOT NULL, height INTEGER NOT NULL,
+  PRIMARY KEY (of, status, height)) WITHOUT ROWID;
 -- The canonical certificate of each block of `block` that has one, and P(H) as derived from it.
 -- registry: the addresses of the runners, in the order of the bits.
 CREATE TABLE presence (
@@ -55,27 +71,6 @@ CREATE TABLE actor_log (
   job BLOB, kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
 CREATE INDEX actor_log_height ON actor_log (height);
--- Every timer that a block left in the queue. seq: its serial number on the chain. payer: the account
--- that pays for its fire. height: when it is due. status: waiting, fired, failed, expired, cancelled
--- or insufficient_funds. ended_at: the block; position: of its fire in that block. body: its record,
--- without the payload and with the handler that it calls. Ids are random hashes, so only one index is
--- in their order: a block changes few pages.
-CREATE TABLE timer (
-  seq INTEGER PRIMARY KEY, timer_id BLOB NOT NULL UNIQUE, actor BLOB NOT NULL,
-  payer BLOB NOT NULL, scheduled_at INTEGER NOT NULL, height INTEGER NOT NULL, status TEXT NOT NULL,
-  ended_at INTEGER, position INTEGER, body BLOB NOT NULL);
-CREATE INDEX timer_waiting ON timer (height) WHERE ended_at IS NULL;
-CREATE INDEX timer_waiting_of ON timer (actor, height) WHERE ended_at IS NULL;
-CREATE INDEX timer_waiting_by ON timer (payer, height) WHERE ended_at IS NULL;
-CREATE INDEX timer_ended ON timer (status, ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX timer_ended_of ON timer (actor, status, ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX timer_ended_by ON timer (payer, status, ended_at) WHERE ended_at IS NOT NULL;
--- Non-empty payloads for timers' handlers: each is written once and read for one timer.
-CREATE TABLE timer_payload (seq INTEGER PRIMARY KEY, payload BLOB NOT NULL);
--- The timers that fired in each block, and their receipts.
-CREATE TABLE fire (
-  height INTEGER NOT NULL, position INTEGER NOT NULL, timer_id BLOB NOT NULL,
-  receipt BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
 -- The report of the timer lane of each block in `block`. basefee_cycle: 16 bytes, big-endian.
 -- cap: cycles above which a timer was not attempted.
 CREATE TABLE lane (

@@ -6,7 +6,8 @@
 
 use super::{
     StorageError, ValidatorStore,
-    columns::{self, signed},
+    columns::{self, prefix, signed},
+    effects,
 };
 use cowboy_engine::{
     primitives::{
@@ -28,9 +29,6 @@ const LEVEL: i32 = 9;
 /// Minimum number of newest blocks that keep rows of their own; up to [`BLOCKS`] more may.
 pub(super) const RECENT: u64 = 512;
 
-/// The kind of the one event that every block has. It moves with the block; all other events stay.
-pub(super) const ROUTINE: &str = "PresenceDerived";
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Archived {
     pub(super) hash: Hash,
@@ -40,14 +38,8 @@ pub(super) struct Archived {
     pub(super) proof: Option<Vec<u8>>,
     pub(super) presence: Option<PresenceRow>,
     pub(super) lane: Option<LaneRow>,
-    pub(super) routine: Vec<RoutineRow>,
-}
-
-/// The columns of `event` for a [`ROUTINE`] event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RoutineRow {
-    pub(super) position: u32,
-    pub(super) body: Vec<u8>,
+    /// Its row of `effects`, if that is short.
+    pub(super) effects: Option<Vec<u8>>,
 }
 
 /// The columns of `presence` except its height.
@@ -68,8 +60,7 @@ pub(super) struct LaneRow {
     pub(super) report: Vec<u8>,
 }
 
-record!(Archived { hash, state_root, executed_ms, body, proof, presence, lane, routine });
-record!(RoutineRow { position, body });
+record!(Archived { hash, state_root, executed_ms, body, proof, presence, lane, effects });
 record!(PresenceRow { embedded_at, certificate, bit_length, bitmap, registry });
 record!(LaneRow { basefee_cycle, cap, report });
 
@@ -101,7 +92,9 @@ impl Archived {
         let presence = self.presence.as_ref().map_or(0, |presence| {
             presence.certificate.len() + presence.bitmap.len() + presence.registry.len()
         });
-        256 + self.body.len() + presence + self.lane.as_ref().map_or(0, |lane| lane.report.len())
+        let effects = self.effects.as_ref().map_or(0, Vec::len);
+        let lane = self.lane.as_ref().map_or(0, |lane| lane.report.len());
+        256 + self.body.len() + presence + effects + lane
     }
 }
 
@@ -116,12 +109,6 @@ impl Segment {
         let index = height.get().checked_sub(self.first)?;
         self.blocks.get(usize::try_from(index).ok()?)
     }
-}
-
-pub(super) type EventRow = (Height, u32, Vec<u8>);
-
-pub(super) fn events(height: Height, block: &Archived) -> Vec<EventRow> {
-    block.routine.iter().map(|row| (height, row.position, row.body.clone())).collect()
 }
 
 fn pack(blocks: &Vec<Archived>) -> Result<Vec<u8>, StorageError> {
@@ -166,23 +153,36 @@ pub(super) fn archive(transaction: &Transaction<'_>, head: Height) -> Result<(),
             let delete = format!("DELETE FROM {table} WHERE height BETWEEN ? AND ?");
             transaction.prepare_cached(&delete)?.execute(params![first, last])?;
         }
-        transaction
-            .prepare_cached("DELETE FROM event WHERE height BETWEEN ? AND ? AND kind = ?")?
-            .execute(params![first, last, ROUTINE])?;
+        let mut moved = transaction.prepare_cached("DELETE FROM effects WHERE height = ?")?;
+        for (height, _) in (first..).zip(&blocks).filter(|(_, block)| block.effects.is_some()) {
+            moved.execute(params![height])?;
+        }
         first = last + 1;
     }
     Ok(())
 }
 
-pub(super) fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), StorageError> {
+/// Removes a segment, and the effects of its blocks.
+pub(super) fn remove(
+    transaction: &Transaction<'_>,
+    (first, last): (u64, u64),
+) -> Result<(), StorageError> {
     let (_, body) = find(transaction, Height::new(first))?
         .ok_or(StorageError::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
     let mut unindex =
         transaction.prepare_cached("DELETE FROM archived WHERE prefix = ? AND height = ?")?;
     for (height, block) in (first..).zip(unpack(first, &body)?.blocks.iter()) {
         unindex.execute(params![prefix(&block.hash), height])?;
+        let height = Height::new(height);
+        let long = effects::row(transaction, height)?;
+        if let Some(body) = long.as_ref().or(block.effects.as_ref()) {
+            effects::remove_index(transaction, height, body)?;
+        }
     }
-    transaction.prepare_cached("DELETE FROM segment WHERE first = ?")?.execute(params![first])?;
+    for (table, key) in [("segment", "first"), ("effects", "height")] {
+        let delete = format!("DELETE FROM {table} WHERE {key} BETWEEN ? AND ?");
+        transaction.prepare_cached(&delete)?.execute(params![first, last])?;
+    }
     Ok(())
 }
 
@@ -196,13 +196,7 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
         .prepare_cached("SELECT basefee_cycle, cap, report FROM lane WHERE height = ?")?
         .query_row(at, |row| LaneRow::read(row, 0))
         .optional()?;
-    let mut routine = transaction
-        .prepare_cached("SELECT position, body FROM event WHERE height = ? AND kind = ?")?;
-    let routine = routine
-        .query_map(params![signed(height), ROUTINE], |row| {
-            Ok(RoutineRow { position: row.get(0)?, body: row.get(1)? })
-        })?
-        .collect::<Result<_, _>>()?;
+    let effects = effects::short(transaction, height)?;
     Ok(transaction
         .prepare_cached(
             "SELECT hash, state_root, executed_ms, body, proof FROM block WHERE height = ?",
@@ -216,14 +210,9 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
                 proof: if presence.is_none() { row.get(4)? } else { None },
                 presence,
                 lane,
-                routine,
+                effects,
             })
         })?)
-}
-
-fn prefix(hash: &Hash) -> i64 {
-    let (first, _) = hash.0.split_first_chunk().expect("a hash has 32 bytes");
-    i64::from_be_bytes(*first)
 }
 
 impl ValidatorStore {
@@ -250,27 +239,6 @@ impl ValidatorStore {
             }
         }
         Ok(found)
-    }
-
-    /// [`ROUTINE`] events of blocks in segments, in order, from a block on and up to a limit.
-    pub(super) fn archived_events(
-        &self,
-        from: Height,
-        limit: usize,
-    ) -> Result<Vec<EventRow>, StorageError> {
-        let mut events = Vec::new();
-        let mut next = from.max(self.kept_from());
-        while events.len() < limit
-            && let Some(segment) = self.segment(next)?
-        {
-            while events.len() < limit
-                && let Some(block) = segment.at(next)
-            {
-                events.extend(self::events(next, block));
-                next = next.next();
-            }
-        }
-        Ok(events)
     }
 
     /// The last one read is cached because blocks are read in order.

@@ -15,7 +15,7 @@ use cowboy_engine::{
     presence::Bitmap,
     primitives::{Address, SecretKey, Signature, Wei, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE},
-    timer::{Timer, TimerRequest},
+    timer::TimerRequest,
     wire::RejectReason,
 };
 use std::sync::Arc;
@@ -257,12 +257,13 @@ fn rows(store: &ValidatorStore) -> Vec<String> {
     let connection = store.lock();
     let mut all = Vec::new();
     for (table, key) in [
-        ("tx", "hash"),
-        ("event", "height, position"),
+        ("effects", "height"),
+        ("tx", "prefix"),
+        ("event_kind", "kind, height"),
+        ("event_timer", "timer_id, height"),
+        ("timer", "prefix"),
+        ("timer_ended", "of, status, height"),
         ("actor_log", "actor, height, line"),
-        ("timer", "seq"),
-        ("timer_payload", "seq"),
-        ("fire", "height, position"),
         ("lane", "height"),
     ] {
         let mut statement =
@@ -346,24 +347,32 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
     }
     assert_eq!(rows(&once), rows(&again));
 
-    let every = once.timers_from(&Hash::ZERO, 1_000).unwrap();
-    let (ended, waiting): (Vec<_>, Vec<_>) =
-        every.iter().partition(|stored| stored.ended.is_some());
-    assert_eq!(waiting.len(), state.timers().len());
-    for stored in &waiting {
-        let timer = state.timer(&stored.timer.id).unwrap();
-        let handler = Some("handle_timer".to_owned());
-        assert_eq!(stored.timer, Timer { payload: vec![], handler, ..timer.clone() });
-        assert_eq!(once.timer_payload(&timer.id).unwrap(), timer.payload);
+    let ended = once.timers_from(&Hash::ZERO, 1_000).unwrap();
+    assert!(ended.is_sorted_by_key(|stored| stored.timer.id));
+    for stored in &ended {
+        let (height, _) = stored.ended.unwrap();
+        let (timer, id) = (&stored.timer, stored.timer.id);
+        assert!(state.timer(&id).is_none());
+        assert_eq!(once.timer(&id).unwrap().as_ref(), Some(stored));
+        assert_eq!(once.timers_from(&id, 1).unwrap(), std::slice::from_ref(stored));
+        let (lived, last) = ([timer.scheduled_at, height], |events: Vec<StoredEvent>| {
+            events.last().map(|stored| stored.height)
+        });
+        let events = once.events_of_timer(&id, &lived, 1_000).unwrap();
+        assert_eq!(events[0].event.kind.name(), "TimerScheduled");
+        assert_eq!(last(events), Some(height));
+        assert_eq!(last(once.events_of_timer(&id, &lived, 1).unwrap()), Some(height));
     }
     let of = |payer| TimerFilter { actor: None, payer: Some(payer), limit: 1_000 };
-    let heights = (Height::GENESIS, Height::new(u64::from(u32::MAX)));
-    let paid_by_alice = once.waiting_timers(of(alice), heights).unwrap();
-    let payers: Vec<_> = paid_by_alice.iter().map(|stored| stored.timer.fee_payer).collect();
-    assert_eq!(payers, [alice]);
-    assert_eq!(once.waiting_timers(of(clock), heights).unwrap().len(), waiting.len() - 1);
-    assert_eq!(once.ended_timers(of(clock), TimerEnd::Failed).unwrap().len(), 1);
-    assert_eq!(once.ended_timers(of(alice), TimerEnd::Failed).unwrap().len(), 0);
+    let listed =
+        |payer, end, up_to| once.ended_timers(of(payer), end, Height::new(up_to)).unwrap().len();
+    assert_eq!(listed(clock, TimerEnd::Failed, 20), 1);
+    assert_eq!(listed(clock, TimerEnd::Failed, 4), 0);
+    assert_eq!(listed(alice, TimerEnd::Failed, 20), 0);
+    assert_eq!(listed(clock, TimerEnd::Fired, 20), ended.len() - 1);
+    let few = TimerFilter { limit: 2, ..of(clock) };
+    let latest = once.ended_timers(few, TimerEnd::Fired, Height::new(20)).unwrap();
+    assert!(latest.len() == 2 && latest[0].ended >= latest[1].ended, "{latest:?}");
     let fires: usize = (1..=20).map(|h| once.fires(Height::new(h)).unwrap().len()).sum();
     assert_eq!(fires, ended.len());
     let failed = ended.iter().filter(|s| matches!(s.ended, Some((_, TimerEnd::Failed)))).count();
@@ -401,5 +410,5 @@ fn stored_records_change_with_the_format() {
     ])
     .to_string();
     let hash = "0x06985914b6699b544e0ac54acdc0723a2ce07728f66fd3e1ac6cc5b98fbee25f";
-    assert_eq!((schema::FORMAT, records.as_str()), (12, hash));
+    assert_eq!((schema::FORMAT, records.as_str()), (13, hash));
 }

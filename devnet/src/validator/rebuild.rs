@@ -336,7 +336,7 @@ mod tests {
         };
         rusqlite::Connection::open(&long)
             .unwrap()
-            .execute("UPDATE event SET body = zeroblob(3) WHERE height = 1399", [])
+            .execute("UPDATE effects SET body = zeroblob(3) WHERE height = 1399", [])
             .unwrap();
         let others = [short.clone(), long.clone(), path("none")];
         assert_eq!(copy(&others), Some((1_300, short.clone())), "the other one is damaged");

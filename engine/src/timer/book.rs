@@ -74,6 +74,11 @@ impl Book {
         self.0.prove(&id.0, &id.0, limit)
     }
 
+    /// The timers from an id on, inclusive, in order of id.
+    pub fn range_from(&self, id: &Hash) -> impl Iterator<Item = Timer> {
+        self.0.range_from(id.0).map(|(id, body)| timer(id, body))
+    }
+
     /// All timers, by id.
     pub fn iter(&self) -> impl Iterator<Item = Timer> {
         self.0.iter().map(|(id, body)| timer(id, body))

@@ -175,6 +175,11 @@ impl Queue {
         self.book.iter()
     }
 
+    /// The timers from an id on, inclusive, in order of id.
+    pub fn range_from(&self, id: &Hash) -> impl Iterator<Item = Timer> {
+        self.book.range_from(id)
+    }
+
     /// The timers from height `from` to `to`, both included, in order of height and id.
     pub fn range(&self, from: Height, to: Height) -> impl Iterator<Item = (Height, Hash)> {
         self.heights.range(from, to)

@@ -42,7 +42,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 /// Maximum number of blocks for which a timer's deferrals are derived: the last ones.
 const DEFERRED_BLOCKS: u64 = 10_000;
 /// Maximum number of events listed for a timer: the newest ones.
-const EVENTS: u32 = 1_000;
+const EVENTS: usize = 1_000;
 const MEMBERS: usize = 1_000;
 
 pub(super) fn table() -> Vec<Route> {
@@ -78,6 +78,7 @@ fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> 
     let actor = actor.transpose()?.map(|(address, _)| address);
     let payer = query.payer.as_deref().map(|text| view.resolve("account", text)).transpose()?;
     let limit = convert::timer::limit(query.limit, TIMER_PAGE, TIMER_PAGE_LIMIT);
+    let limit = limit as usize;
     let (filter, head) = (TimerFilter { actor, payer, limit }, view.head());
     let wanted = |status| match query.status {
         Some(only) => only == status,
@@ -91,17 +92,40 @@ fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> 
         [(TimerStatus::Due, (Height::GENESIS, head)), (TimerStatus::Scheduled, (head.next(), last))]
     {
         if wanted(status) {
-            timers.extend(view.store().waiting_timers(filter, heights)?);
+            timers.extend(waiting(view, filter, heights));
         }
     }
     let mut ended = Vec::new();
-    for end in TimerEnd::ALL.into_iter().filter(|end| wanted(convert::timer::ended(*end))) {
-        ended.extend(view.store().ended_timers(filter, end)?);
+    for end in TimerEnd::ALL.iter().filter(|end| wanted(convert::timer::ended(**end))) {
+        ended.extend(view.store().ended_timers(filter, *end, head)?);
     }
     ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
     timers.extend(ended);
-    timers.truncate(limit as usize);
+    timers.truncate(limit);
     Ok(timers.iter().map(|stored| summary(view, stored, head)).collect())
+}
+
+/// The waiting timers that are due from one height to another, both included, by height and then
+/// by when they were scheduled. One pass over the waiting timers, unless the limit or the actor's
+/// last timer ends it.
+fn waiting(view: &View, filter: TimerFilter, (from, to): (Height, Height)) -> Vec<StoredTimer> {
+    let queue = view.state.timers();
+    let mut left = filter.actor.map_or(u64::MAX, |actor| queue.count_of(&actor));
+    let mut found: Vec<timer::Timer> = Vec::new();
+    for (height, id) in queue.range(from, to) {
+        let full = found.len() >= filter.limit;
+        if left == 0 || full && found.last().is_none_or(|last| last.height < height) {
+            break;
+        }
+        let timer = view.state.timer(&id).expect("the queue has what its heights list");
+        left -= u64::from(filter.actor == Some(timer.actor));
+        if filter.accepts(&timer) {
+            found.push(timer);
+        }
+    }
+    found.sort_by_key(|timer| (timer.height, timer.seq));
+    found.truncate(filter.limit);
+    found.into_iter().map(|timer| StoredTimer { timer, ended: None }).collect()
 }
 
 fn summary(view: &View, stored: &StoredTimer, head: Height) -> TimerSummary {
@@ -139,10 +163,9 @@ fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
 fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
     let stored = find(view, text)?;
     let (head, id) = (view.head(), stored.timer.id);
-    let payload = view.store().timer_payload(&id)?;
     let fire = match stored.ended {
-        Some((_, TimerEnd::Fired | TimerEnd::Failed)) => {
-            view.store().fire(&id)?.map(|(_, fire)| fire)
+        Some((height, TimerEnd::Fired | TimerEnd::Failed)) => {
+            view.store().fires(height)?.into_iter().find(|fire| fire.timer_id == id)
         }
         _ => None,
     };
@@ -163,8 +186,8 @@ fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
         fired_at,
         ended_at: ended.map(|(height, _)| height.get()),
         handler: timer.call().0,
-        payload_text: convert::job::text(&payload),
-        payload: Text(Bytes(payload)),
+        payload_text: convert::job::text(&timer.payload),
+        payload: Text(Bytes(timer.payload.clone())),
         fee_payer: timer.fee_payer.into(),
         gas_limit: timer.gas_limit,
         cell_limit: timer.cell_limit,
@@ -191,15 +214,13 @@ fn log(fire: Fire) -> Vec<String> {
     fire.outcome.log.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Finds a timer by name, id, unambiguous beginning of an id, or `latest`. While the state has the
-/// timer, the answer is the state's: the store may be a block ahead.
+/// Finds a timer by name, id, unambiguous beginning of an id, or `latest`.
 pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     if text == "latest" {
-        let newest = view.store().newest_timer()?.ok_or_else(|| {
+        return newest(view)?.ok_or_else(|| {
             ApiError::not_found("there is no timer so far")
                 .hint("schedule one: cowboyctl timer schedule ACTOR --in BLOCKS")
-        })?;
-        return Ok(as_it_stands(view, newest));
+        });
     }
     let named = view.backend.labels.id(NamedKind::Timer, text);
     let text = named.as_deref().unwrap_or(text);
@@ -213,9 +234,9 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     }
     let first = ids::hash("timer id", &format!("0x{digits:0<64}"))?;
     let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
-    let mut found = view.store().timers_from(&first, 2)?.into_iter().filter(begins);
+    let mut found = timers_from(view, &first, 2)?.into_iter().filter(begins);
     match (found.next(), found.next()) {
-        (Some(stored), None) => Ok(as_it_stands(view, stored)),
+        (Some(stored), None) => Ok(stored),
         (None, _) => Err(unknown(view, &first, digits.len() == 64, &shown)?),
         (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
             "{shown} is the beginning of {}, of {} and maybe of others",
@@ -225,11 +246,38 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     }
 }
 
-/// A timer as the view's state has it, if it waits there; otherwise as stored.
-fn as_it_stands(view: &View, stored: StoredTimer) -> StoredTimer {
-    let Some(timer) = view.state.timer(&stored.timer.id) else { return stored };
-    let handler = Some(timer.call().0);
-    StoredTimer { timer: timer::Timer { handler, payload: Vec::new(), ..timer }, ended: None }
+/// Timers in order of their ids, from a given id on. While the state has a timer, it has not ended:
+/// the store may be a block ahead.
+fn timers_from(view: &View, id: &Hash, limit: usize) -> Result<Vec<StoredTimer>, ApiError> {
+    let waiting = view.state.timers().range_from(id).take(limit);
+    let mut timers: Vec<_> = waiting.map(|timer| StoredTimer { timer, ended: None }).collect();
+    timers.extend(view.store().timers_from(id, limit)?);
+    timers.sort_by_key(|stored| (stored.timer.id, stored.ended));
+    timers.dedup_by_key(|stored| stored.timer.id);
+    timers.truncate(limit);
+    Ok(timers)
+}
+
+/// The timer that was scheduled last, of those that a block left in the queue.
+fn newest(view: &View) -> Result<Option<StoredTimer>, ApiError> {
+    const BLOCKS: u32 = 64;
+    for height in view.store().blocks_with("TimerScheduled", view.head(), BLOCKS)? {
+        for stored in view.store().events_at(height)?.iter().rev() {
+            let EventKind::TimerScheduled(TimerScheduled { timer_id, .. }) = &stored.event.kind
+            else {
+                continue;
+            };
+            if let Some(timer) = view.state.timer(timer_id) {
+                return Ok(Some(StoredTimer { timer, ended: None }));
+            }
+            if let Some(ended) = view.store().timer(timer_id)? {
+                return Ok(Some(ended));
+            }
+        }
+    }
+    // The blocks that scheduled the waiting ones are no longer kept.
+    let newest = view.state.timers().iter().max_by_key(|timer| timer.seq);
+    Ok(newest.map(|timer| StoredTimer { timer, ended: None }))
 }
 
 fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError, ApiError> {
@@ -237,7 +285,7 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
     if !whole {
         return Ok(ApiError::not_found(format!("no timer's id begins with {shown}")).hint(hint));
     }
-    let gone = view.store().events_of_timer(id, 1)?.pop();
+    let gone = view.store().events_of_timer(id, &[], 1)?.pop();
     Ok(match gone {
         Some(StoredEvent { height, .. }) => ApiError::not_found(format!(
             "timer {id} was scheduled and cancelled in block {height}: it never waited"
@@ -249,7 +297,9 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
 
 fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
     let id = stored.timer.id;
-    let mut events = view.store().events_of_timer(&id, EVENTS)?;
+    let ended = stored.ended.map(|(height, _)| height);
+    let lived: Vec<_> = std::iter::once(stored.timer.scheduled_at).chain(ended).collect();
+    let mut events = view.store().events_of_timer(&id, &lived, EVENTS)?;
     if let Some((height, TimerEnd::Fired | TimerEnd::Failed)) = stored.ended {
         // `events_of_timer` does not return its fire's events that are not about this timer.
         let of_fire = |found: &StoredEvent| {
@@ -257,7 +307,7 @@ fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiErro
         };
         events.extend(view.store().events_at(height)?.into_iter().filter(of_fire));
         events.sort_by_key(|stored| (stored.height, stored.position));
-        events.drain(..events.len().saturating_sub(EVENTS as usize));
+        events.drain(..events.len().saturating_sub(EVENTS));
     }
     events.retain(|event| event.height <= view.head());
     Ok(events)

@@ -3,6 +3,7 @@
 use super::*;
 use crate::storage::{
     EventFilter, Keep,
+    effects::ROUTINE,
     tests::{extend, genesis},
 };
 use cowboy_engine::{chain::State, primitives::codec::to_vec};
@@ -13,13 +14,14 @@ fn answers(store: &ValidatorStore, height: u64) -> String {
     let block = store.block(height).unwrap().unwrap();
     let presence = store.presence(height).unwrap();
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         to_vec(&block),
         store.executed(height).unwrap(),
         store.height_of(&block.hash()).unwrap(),
         presence.map(|stored| (stored.certificate, stored.embedded_at, stored.registry)),
         store.lanes(height, height).unwrap(),
         store.events_at(height).unwrap(),
+        store.transaction(&block.transactions[0].hash()).unwrap(),
     )
 }
 
@@ -94,11 +96,15 @@ fn blocks_beyond_a_number_are_dropped_with_all_about_them() {
     assert_eq!(store.height_of(&gone.hash()).unwrap(), None);
     assert!(store.transaction(&transaction).unwrap().is_none());
     assert_eq!(events(&store, None, 0, 1), [(514, 0)]);
-    for table in ["tx", "event", "presence", "lane"] {
-        let sql = format!("SELECT count(*) FROM {table} WHERE height <= 513");
+    let tables = ["tx", "event_kind", "effects"].map(|table| (table, 512));
+    for (table, last) in tables.into_iter().chain([("presence", 513), ("lane", 513)]) {
+        let sql = format!("SELECT count(*) FROM {table} WHERE height <= {last}");
         let left: u64 = store.lock().query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(left, 0, "{table}");
     }
+    let parent = store.block(Height::new(513)).unwrap().unwrap().transactions[0].hash();
+    assert!(store.transaction(&parent).unwrap().is_none(), "only the body of 513 is kept");
+    assert!(store.events_at(Height::new(513)).unwrap().is_empty());
     assert_eq!(count(&store, "archived"), 256, "blocks 513 to 768");
 }
 
