@@ -7,103 +7,87 @@ use super::{
 };
 use crate::record;
 
-/// Defines a table of numbers; its default is the table of a new chain.
-macro_rules! table {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident = $value:expr,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name {
-            $($(#[$field_doc])* pub $field: u64,)*
-        }
-        record!($name { $($field),* });
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $value,)* }
-            }
-        }
-    };
-}
-
-table! {
+record! {
     /// The price of each kind of work, in cycles unless noted. Changing a number changes receipts,
     /// so it takes a new [`version`](Self::version).
-    Schedule {
-        version = 2,
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Schedule {
+        pub version: u64 = 2,
         /// Per syntax node evaluated.
-        node = 10,
+        pub node: u64 = 10,
         /// Per call, of a function or of a builtin.
-        call = 100,
+        pub call: u64 = 100,
         /// Per step of a loop or a comprehension.
-        step = 100,
+        pub step: u64 = 100,
         /// Bytes that are moved, compared (both sides count) or hashed per cycle. Copying or
         /// comparing an element costs a cycle. Finding a key of a dict costs a cycle, plus one per
         /// halving of the dict.
-        data_bytes = 32,
+        pub data_bytes: u64 = 32,
         /// Bytes of a string that are searched for a substring per cycle; each match costs a cycle
         /// more.
-        search_bytes = 8,
+        pub search_bytes: u64 = 8,
         /// Bytes of ASCII text that are read character by character per cycle: escapes, formats,
         /// JSON. Case and character classes cost twice as much. Other text costs a cycle per byte.
-        text_bytes = 4,
+        pub text_bytes: u64 = 4,
         /// Products of two 64-bit words per cycle: in multiplication, division, and conversion
         /// between binary and decimal of integers beyond 64 bits.
-        word_products = 4,
+        pub word_products: u64 = 4,
         /// Per KiB of heap allocated. Unreachable values are not given back.
-        heap_kib = 10,
+        pub heap_kib: u64 = 10,
         /// Per object made from a value that is not an object: a string for each character of a
         /// string in a loop, a pair for each entry of a dict or of `enumerate` and `zip`.
-        object = 2,
+        pub object: u64 = 2,
         /// Per key of the store read, plus the bytes moved.
-        storage_read = 10,
+        pub storage_read: u64 = 10,
         /// Per key of the store written or deleted, plus a cell per byte of key and value.
-        storage_write = 50,
+        pub storage_write: u64 = 50,
         /// Per message or transfer sent.
-        message = 80,
+        pub message: u64 = 80,
         /// Per timer scheduled, cancelled or extended.
-        timer = 200,
+        pub timer: u64 = 200,
         /// Per job submitted.
-        job = 500,
+        pub job: u64 = 500,
         /// Per event or line of log, plus a cell per byte.
-        emit = 20,
+        pub emit: u64 = 20,
         /// Per 32 bytes hashed with keccak256, and for the padding.
-        keccak_word = 60,
+        pub keccak_word: u64 = 60,
         /// Per module loaded, before any of it is read.
-        module = 1_000,
+        pub module: u64 = 1_000,
         /// Per token of a module that is parsed.
-        token = 20,
+        pub token: u64 = 20,
     }
 }
 
-table! {
+record! {
     /// Limits of a module and of a call of it.
-    Limits {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Limits {
         /// Heap of one call, in bytes.
-        heap = 8 << 20,
+        pub heap: u64 = 8 << 20,
         /// A string, in bytes.
-        string = 1 << 20,
+        pub string: u64 = 1 << 20,
         /// Entries of a list, tuple or dict.
-        entries = 65_536,
+        pub entries: u64 = 65_536,
         /// An integer, in bits.
-        bits = 4_096,
+        pub bits: u64 = 4_096,
         /// Nested function calls.
-        call_depth = 64,
+        pub call_depth: u64 = 64,
         /// Nesting of data that is compared, hashed, printed, checked or turned into JSON.
-        data_depth = 64,
+        pub data_depth: u64 = 64,
         /// A key of the store, in bytes.
-        key = 256,
+        pub key: u64 = 256,
         /// A value of the store, in bytes.
-        value = 1 << 20,
+        pub value: u64 = 1 << 20,
         /// Effects of one call: messages, transfers, events, timers, jobs.
-        effects = 1_024,
+        pub effects: u64 = 1_024,
         /// A module's source, in bytes.
-        source = 64 << 10,
+        pub source: u64 = 64 << 10,
         /// A module's tokens.
-        tokens = 30_000,
-        brackets = 64,
-        blocks = 32,
+        pub tokens: u64 = 30_000,
+        pub brackets: u64 = 64,
+        pub blocks: u64 = 32,
         /// Nested operators from a statement to the innermost part of an expression.
-        operators = 256,
+        pub operators: u64 = 256,
     }
 }
 
@@ -147,14 +131,8 @@ pub struct Usage {
 record!(Usage { loading, evaluation, data, heap, storage, effects, hashing, cells });
 
 impl Usage {
-    pub const fn cycles(&self) -> u64 {
-        self.loading
-            + self.evaluation
-            + self.data
-            + self.heap
-            + self.storage
-            + self.effects
-            + self.hashing
+    pub fn cycles(&self) -> u64 {
+        self.causes().iter().map(|(_, cycles)| cycles).sum()
     }
 
     pub const fn causes(&self) -> [(&'static str, u64); 7] {

@@ -137,10 +137,7 @@ pub struct Waiting {
 /// The address of the test account `name`. The tested actor is `self`, and the sender of calls is
 /// `sender`.
 pub fn account(name: &str) -> Address {
-    let hash = keccak256(&[b"mock-account", name.as_bytes()]);
-    let mut address = [0; 20];
-    address.copy_from_slice(&hash.0[12..]);
-    Address(address)
+    Address::of_digest(&keccak256(&[b"mock-account", name.as_bytes()]))
 }
 
 /// The fault of a test whose call failed. The caller still has to add the place of the call.

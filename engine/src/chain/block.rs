@@ -46,38 +46,28 @@ pub struct OpenAncestor {
 }
 record!(OpenAncestor { height, hash });
 
-/// The part of a block that its hash covers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
-    pub height: Height,
-    /// The parent's hash; zero for genesis.
-    pub parent: Hash,
-    pub round: Round,
-    /// The proposer's ed25519 key; zero for genesis.
-    pub proposer: [u8; 32],
-    /// Unix time in ms by the proposer's clock; greater than the parent's.
-    pub timestamp_ms: u64,
-    /// Number of the connectivity-subset epoch (connectivity.md §1).
-    pub subset_epoch: u64,
-    pub transactions_root: Hash,
-    pub certificates_root: Hash,
-    /// Ancestors still uncertified after this block, oldest first.
-    pub open: Vec<OpenAncestor>,
-    /// The newest certified ancestor and its state root.
-    pub executed: Executed,
+record! {
+    /// The part of a block that its hash covers.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Header {
+        pub height: Height,
+        /// The parent's hash; zero for genesis.
+        pub parent: Hash,
+        pub round: Round,
+        /// The proposer's ed25519 key; zero for genesis.
+        pub proposer: [u8; 32],
+        /// Unix time in ms by the proposer's clock; greater than the parent's.
+        pub timestamp_ms: u64,
+        /// Number of the connectivity-subset epoch (connectivity.md §1).
+        pub subset_epoch: u64,
+        pub transactions_root: Hash,
+        pub certificates_root: Hash,
+        /// Ancestors still uncertified after this block, oldest first.
+        pub open: Vec<OpenAncestor>,
+        /// The newest certified ancestor and its state root.
+        pub executed: Executed,
+    }
 }
-record!(Header {
-    height,
-    parent,
-    round,
-    proposer,
-    timestamp_ms,
-    subset_epoch,
-    transactions_root,
-    certificates_root,
-    open,
-    executed,
-});
 
 /// One validator's finalization vote, as stored in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -83,39 +83,28 @@ pub struct Receipt {
 }
 record!(Receipt { transaction, sender, status, cycles, unused, cells, burned, tip, actor });
 
-/// The outcome of one timer that fired.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fire {
-    pub timer_id: Hash,
-    /// The owner, whose handler ran.
-    pub actor: Address,
-    pub fee_payer: Address,
-    pub handler: String,
-    /// The height at which the timer was due; the block's height minus this is the delay.
-    pub due_at: Height,
-    /// Either [`ReceiptStatus::Success`] or [`ReceiptStatus::Failed`].
-    pub status: ReceiptStatus,
-    /// Cycles paid for, including those of the gas bidding agent's last answer.
-    pub cycles: Cycles,
-    pub cells: Cells,
-    /// Paid to the proposer, in wei per cycle.
-    pub priority_per_cycle: Wei,
-    pub charged: Charged,
-    pub outcome: ActorReceipt,
+record! {
+    /// The outcome of one timer that fired.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Fire {
+        pub timer_id: Hash,
+        /// The owner, whose handler ran.
+        pub actor: Address,
+        pub fee_payer: Address,
+        pub handler: String,
+        /// The height at which the timer was due; the block's height minus this is the delay.
+        pub due_at: Height,
+        /// Either [`ReceiptStatus::Success`] or [`ReceiptStatus::Failed`].
+        pub status: ReceiptStatus,
+        /// Cycles paid for, including those of the gas bidding agent's last answer.
+        pub cycles: Cycles,
+        pub cells: Cells,
+        /// Paid to the proposer, in wei per cycle.
+        pub priority_per_cycle: Wei,
+        pub charged: Charged,
+        pub outcome: ActorReceipt,
+    }
 }
-record!(Fire {
-    timer_id,
-    actor,
-    fee_payer,
-    handler,
-    due_at,
-    status,
-    cycles,
-    cells,
-    priority_per_cycle,
-    charged,
-    outcome,
-});
 
 /// How the money set aside for a fire was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -142,56 +131,40 @@ impl Charged {
     }
 }
 
-/// The report on a block's timer lane (timers.md §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneReport {
-    pub policy: Policy,
-    /// Price of a cycle of the lane, on top of the cycle basefee; zero if the policy has no lane
-    /// basefee.
-    pub basefee: Wei,
-    /// Cycles available in the lane.
-    pub capacity: u64,
-    /// Cycles used by fires.
-    pub consumed: u64,
-    pub cell_capacity: u64,
-    pub cells: u64,
-    /// Number of gas bidding agents that were asked for a bid.
-    pub asked: u64,
-    /// What the timers' owners paid for those questions.
-    pub questions: Wei,
-    pub fired: u64,
-    /// Number of due timers that wait, for any reason.
-    pub deferred: u64,
-    /// The deferred timers whose cap does not cover the price.
-    pub priced_out: u64,
-    /// The deferred timers that ask for more cycles or cells than a fire gets.
-    pub over_cap: u64,
-    pub expired: u64,
-    /// Number of timers removed because their payer could not pay.
-    pub insolvent: u64,
-    /// Median priority of the timers that fired, in wei per cycle.
-    pub p50: Wei,
-    /// The lowest priority of the timers that fired, in wei per cycle.
-    pub least_priority: Option<Wei>,
+record! {
+    /// The report on a block's timer lane (timers.md §3).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct LaneReport {
+        pub policy: Policy,
+        /// Price of a cycle of the lane, on top of the cycle basefee; zero if the policy has no
+        /// lane basefee.
+        pub basefee: Wei,
+        /// Cycles available in the lane.
+        pub capacity: u64,
+        /// Cycles used by fires.
+        pub consumed: u64,
+        pub cell_capacity: u64,
+        pub cells: u64,
+        /// Number of gas bidding agents that were asked for a bid.
+        pub asked: u64,
+        /// What the timers' owners paid for those questions.
+        pub questions: Wei,
+        pub fired: u64,
+        /// Number of due timers that wait, for any reason.
+        pub deferred: u64,
+        /// The deferred timers whose cap does not cover the price.
+        pub priced_out: u64,
+        /// The deferred timers that ask for more cycles or cells than a fire gets.
+        pub over_cap: u64,
+        pub expired: u64,
+        /// Number of timers removed because their payer could not pay.
+        pub insolvent: u64,
+        /// Median priority of the timers that fired, in wei per cycle.
+        pub p50: Wei,
+        /// The lowest priority of the timers that fired, in wei per cycle.
+        pub least_priority: Option<Wei>,
+    }
 }
-record!(LaneReport {
-    policy,
-    basefee,
-    capacity,
-    consumed,
-    cell_capacity,
-    cells,
-    asked,
-    questions,
-    fired,
-    deferred,
-    priced_out,
-    over_cap,
-    expired,
-    insolvent,
-    p50,
-    least_priority,
-});
 
 /// What actors did for a transaction or a timer, whether or not it succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]

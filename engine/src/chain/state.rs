@@ -72,69 +72,42 @@ pub(super) struct PendingCallback {
 }
 record!(PendingCallback { job_id, result });
 
-/// A chain after one of its blocks. Clones share structure, so cloning is O(1).
-#[derive(Clone, Debug)]
-pub struct State {
-    pub(super) chain_id: u64,
-    pub(super) params: Arc<Params>,
-    pub(super) validators: Validators,
-    pub(super) head: Arc<Header>,
-    pub(super) head_hash: Hash,
-    pub(super) accounts: Map<Address, Account>,
-    pub(super) registry: Registry,
-    pub(super) entitlements: Entitlements,
-    pub(super) jobs: Map<Hash, Job>,
-    pub(super) open_jobs: Map<Hash, Height>,
-    /// Commitments that were not revealed before their job was verified, by job.
-    pub(super) withheld: Map<Hash, Withheld>,
-    pub(super) mru: Map<(Address, JobKind), MruRecord>,
-    /// Callbacks still to be made, in the order in which their jobs ended.
-    pub(super) callbacks: Arc<Vec<PendingCallback>>,
-    pub(super) actors: Map<Address, Actor>,
-    pub(super) code: Map<Hash, ActorCode>,
-    pub(super) storage: Map<(Address, String), Vec<u8>>,
-    pub(super) timers: Timers,
-    pub(super) tasks: Tasks,
-    pub(super) basefee_cycle: Wei,
-    pub(super) basefee_cell: Wei,
-    pub(super) burned: Burned,
-    pub(super) orders: Arc<Vec<OrderSince>>,
-    pub(super) presence: Option<KnownPresence>,
-    /// The newest certificate on the chain, if draws are seeded by certificates.
-    pub(super) seed_certificate: Option<SeedCertificate>,
-    pub(super) migration: Migration,
-    pub(super) connectivity: Connectivity,
-    pub(super) bonds: Bonds,
+record! {
+    /// A chain after one of its blocks. Clones share structure, so cloning is O(1).
+    #[derive(Clone, Debug)]
+    pub struct State {
+        pub(super) chain_id: u64,
+        pub(super) params: Arc<Params>,
+        pub(super) validators: Validators,
+        pub(super) head: Arc<Header>,
+        pub(super) head_hash: Hash,
+        pub(super) accounts: Map<Address, Account>,
+        pub(super) registry: Registry,
+        pub(super) entitlements: Entitlements,
+        pub(super) jobs: Map<Hash, Job>,
+        pub(super) open_jobs: Map<Hash, Height>,
+        /// Commitments that were not revealed before their job was verified, by job.
+        pub(super) withheld: Map<Hash, Withheld>,
+        pub(super) mru: Map<(Address, JobKind), MruRecord>,
+        /// Callbacks still to be made, in the order in which their jobs ended.
+        pub(super) callbacks: Arc<Vec<PendingCallback>>,
+        pub(super) actors: Map<Address, Actor>,
+        pub(super) code: Map<Hash, ActorCode>,
+        pub(super) storage: Map<(Address, String), Vec<u8>>,
+        pub(super) timers: Timers,
+        pub(super) tasks: Tasks,
+        pub(super) basefee_cycle: Wei,
+        pub(super) basefee_cell: Wei,
+        pub(super) burned: Burned,
+        pub(super) orders: Arc<Vec<OrderSince>>,
+        pub(super) presence: Option<KnownPresence>,
+        /// The newest certificate on the chain, if draws are seeded by certificates.
+        pub(super) seed_certificate: Option<SeedCertificate>,
+        pub(super) migration: Migration,
+        pub(super) connectivity: Connectivity,
+        pub(super) bonds: Bonds,
+    }
 }
-record!(State {
-    chain_id,
-    params,
-    validators,
-    head,
-    head_hash,
-    accounts,
-    registry,
-    entitlements,
-    jobs,
-    open_jobs,
-    withheld,
-    mru,
-    callbacks,
-    actors,
-    code,
-    storage,
-    timers,
-    tasks,
-    basefee_cycle,
-    basefee_cell,
-    burned,
-    orders,
-    presence,
-    seed_certificate,
-    migration,
-    connectivity,
-    bonds,
-});
 
 impl State {
     pub const fn chain_id(&self) -> u64 {

@@ -52,32 +52,25 @@ pub const MAX_REQUIREMENT_BYTES: usize = 64;
 /// depth counts only those visited, and the least bond follows that depth.
 pub const MAX_DEPTH_LOOKUPS: usize = 128;
 
-/// A transaction that creates a task and puts up its reward.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CreateTask {
-    /// Any 32 bytes that no task has yet.
-    pub task_id: Hash,
-    /// Tasks that must be completed first, at most [`MAX_PARENTS`].
-    pub depends_on: Vec<Hash>,
-    /// The tasks in `depends_on` whose outputs it does not read: only their completion matters.
-    pub order_only: Vec<Hash>,
-    /// hash_4 of the required output; absent: any output will do.
-    pub constraint_hash: Option<Element>,
-    /// Labels for agents to read, at most [`MAX_REQUIREMENTS`].
-    pub requirements: Vec<String>,
-    pub reward: Wei,
-    /// The last block in which the task can be completed.
-    pub deadline: Height,
+record! {
+    /// A transaction that creates a task and puts up its reward.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CreateTask {
+        /// Any 32 bytes that no task has yet.
+        pub task_id: Hash,
+        /// Tasks that must be completed first, at most [`MAX_PARENTS`].
+        pub depends_on: Vec<Hash>,
+        /// The tasks in `depends_on` whose outputs it does not read: only their completion matters.
+        pub order_only: Vec<Hash>,
+        /// hash_4 of the required output; absent: any output will do.
+        pub constraint_hash: Option<Element>,
+        /// Labels for agents to read, at most [`MAX_REQUIREMENTS`].
+        pub requirements: Vec<String>,
+        pub reward: Wei,
+        /// The last block in which the task can be completed.
+        pub deadline: Height,
+    }
 }
-record!(CreateTask {
-    task_id,
-    depends_on,
-    order_only,
-    constraint_hash,
-    requirements,
-    reward,
-    deadline,
-});
 
 /// A transaction that reserves a task for the sender, until a height.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,24 +117,19 @@ pub struct ResolveCommitment {
 }
 record!(ResolveCommitment { task_id, reason });
 
-/// The lifecycle state of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TaskStatus {
-    Open,
-    /// An agent has claimed it. Stays so after the claim expires, until a transaction ends it.
-    Claimed,
-    /// Proved, and its reward paid.
-    Completed,
-    /// Not completed by its deadline.
-    Expired,
+names! {
+    /// The lifecycle state of a task.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TaskStatus {
+        Open = "open",
+        /// An agent has claimed it. Stays so after the claim expires, until a transaction ends it.
+        Claimed = "claimed",
+        /// Proved, and its reward paid.
+        Completed = "completed",
+        /// Not completed by its deadline.
+        Expired = "expired",
+    }
 }
-
-names!(TaskStatus:
-    Open = "open",
-    Claimed = "claimed",
-    Completed = "completed",
-    Expired = "expired",
-);
 
 /// The agent that alone may complete a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,53 +172,38 @@ impl TaskCommitment {
     }
 }
 
-/// A task on the chain (spec speculation.md).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    pub creator: Address,
-    /// Tasks that must be completed first, in the creator's order.
-    pub depends_on: Vec<Hash>,
-    /// The tasks in `depends_on` whose outputs it does not read.
-    pub order_only: Vec<Hash>,
-    /// Number of uncompleted tasks on the longest path above it when it was created. A parent
-    /// counts with the depth it had at its own creation, even if tasks above it were completed
-    /// later.
-    pub speculation_depth: u32,
-    /// hash_4 of the required output; absent: any output will do.
-    pub constraint_hash: Option<Element>,
-    pub requirements: Vec<String>,
-    pub reward: Wei,
-    /// The last block in which the task can be completed.
-    pub deadline: Height,
-    pub status: TaskStatus,
-    /// The agent that works on the task, or has completed it.
-    pub claim: Option<TaskClaim>,
-    /// That agent's commitment. It stays on a completed task until it is resolved.
-    pub commitment: Option<TaskCommitment>,
-    /// The commitment to the proved output; set on completion.
-    pub output: Option<Element>,
-    /// The last block in which a commitment to the task failed.
-    pub failed_at: Option<Height>,
-    pub created_at: Height,
-    pub completed_at: Option<Height>,
+record! {
+    /// A task on the chain (spec speculation.md).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Task {
+        pub creator: Address,
+        /// Tasks that must be completed first, in the creator's order.
+        pub depends_on: Vec<Hash>,
+        /// The tasks in `depends_on` whose outputs it does not read.
+        pub order_only: Vec<Hash>,
+        /// Number of uncompleted tasks on the longest path above it when it was created. A parent
+        /// counts with the depth it had at its own creation, even if tasks above it were completed
+        /// later.
+        pub speculation_depth: u32,
+        /// hash_4 of the required output; absent: any output will do.
+        pub constraint_hash: Option<Element>,
+        pub requirements: Vec<String>,
+        pub reward: Wei,
+        /// The last block in which the task can be completed.
+        pub deadline: Height,
+        pub status: TaskStatus,
+        /// The agent that works on the task, or has completed it.
+        pub claim: Option<TaskClaim>,
+        /// That agent's commitment. It stays on a completed task until it is resolved.
+        pub commitment: Option<TaskCommitment>,
+        /// The commitment to the proved output; set on completion.
+        pub output: Option<Element>,
+        /// The last block in which a commitment to the task failed.
+        pub failed_at: Option<Height>,
+        pub created_at: Height,
+        pub completed_at: Option<Height>,
+    }
 }
-record!(Task {
-    creator,
-    depends_on,
-    order_only,
-    speculation_depth,
-    constraint_hash,
-    requirements,
-    reward,
-    deadline,
-    status,
-    claim,
-    commitment,
-    output,
-    failed_at,
-    created_at,
-    completed_at,
-});
 
 impl Task {
     pub const fn has_ended(&self) -> bool {

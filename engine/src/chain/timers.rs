@@ -20,47 +20,36 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// State that all timers of a block share. It follows from the blocks before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lane {
-    /// The rule by which due timers compete in the next block.
-    pub policy: Policy,
-    pub policy_since: Height,
-    /// The first block that refuses the deprecated `bid`, if the policy is not `fifo`.
-    pub bid_refused_from: Height,
-    /// The governed parameters of the next block.
-    pub config: TimerConfig,
-    /// Pending proposals for all governed parameters, ascending by height. An entry is removed when
-    /// its block begins.
-    pub pending: Vec<Proposal>,
-    /// Price of a cycle of the lane in the next block, on top of the cycle basefee. Used under
-    /// `eip1559` only.
-    pub basefee: Wei,
-    /// Median priority of the timers that fired in the newest block, in wei per cycle.
-    pub p50: Wei,
-    /// Cycles used by the newest block, including the lane.
-    pub last_cycles: u64,
-    /// Lane basefees burned since genesis; part of the total burned.
-    pub burned: Wei,
-    /// The block in which limits were last lowered: timers scheduled before it are held to the new
-    /// limits when they are due.
-    pub capped_from: Height,
-    /// The last owner whose agent was asked for a bid: the next block continues after it.
-    pub asked: Address,
+record! {
+    /// State that all timers of a block share. It follows from the blocks before it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Lane {
+        /// The rule by which due timers compete in the next block.
+        pub policy: Policy,
+        pub policy_since: Height,
+        /// The first block that refuses the deprecated `bid`, if the policy is not `fifo`.
+        pub bid_refused_from: Height,
+        /// The governed parameters of the next block.
+        pub config: TimerConfig,
+        /// Pending proposals for all governed parameters, ascending by height. An entry is removed
+        /// when its block begins.
+        pub pending: Vec<Proposal>,
+        /// Price of a cycle of the lane in the next block, on top of the cycle basefee. Used under
+        /// `eip1559` only.
+        pub basefee: Wei,
+        /// Median priority of the timers that fired in the newest block, in wei per cycle.
+        pub p50: Wei,
+        /// Cycles used by the newest block, including the lane.
+        pub last_cycles: u64,
+        /// Lane basefees burned since genesis; part of the total burned.
+        pub burned: Wei,
+        /// The block in which limits were last lowered: timers scheduled before it are held to the
+        /// new limits when they are due.
+        pub capped_from: Height,
+        /// The last owner whose agent was asked for a bid: the next block continues after it.
+        pub asked: Address,
+    }
 }
-record!(Lane {
-    policy,
-    policy_since,
-    bid_refused_from,
-    config,
-    pending,
-    basefee,
-    p50,
-    last_cycles,
-    burned,
-    capped_from,
-    asked,
-});
 
 impl Lane {
     fn genesis(params: &Params) -> Self {

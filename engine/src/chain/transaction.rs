@@ -26,24 +26,20 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The most the sender pays per unit of gas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fees {
-    /// Wei per cycle, including priority.
-    pub max_fee_per_cycle: Wei,
-    /// Wei per cycle for the proposer, included in `max_fee_per_cycle`.
-    pub max_priority_per_cycle: Wei,
-    /// Wei per cell, including priority.
-    pub max_fee_per_cell: Wei,
-    /// Wei per cell for the proposer, included in `max_fee_per_cell`.
-    pub max_priority_per_cell: Wei,
+record! {
+    /// The most the sender pays per unit of gas.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Fees {
+        /// Wei per cycle, including priority.
+        pub max_fee_per_cycle: Wei,
+        /// Wei per cycle for the proposer, included in `max_fee_per_cycle`.
+        pub max_priority_per_cycle: Wei,
+        /// Wei per cell, including priority.
+        pub max_fee_per_cell: Wei,
+        /// Wei per cell for the proposer, included in `max_fee_per_cell`.
+        pub max_priority_per_cell: Wei,
+    }
 }
-record!(Fees {
-    max_fee_per_cycle,
-    max_priority_per_cycle,
-    max_fee_per_cell,
-    max_priority_per_cell,
-});
 
 /// An unsigned transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,20 +152,15 @@ impl Encode for SignedTransaction {
     }
 }
 
+struct SignedForm {
+    transaction: Transaction,
+    signature: Signature,
+}
+record!(SignedForm { transaction, signature });
+
 impl Decode for SignedTransaction {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (mut transaction, mut signature) = (None, None);
-        r.record(|key, r| {
-            match key {
-                "transaction" => transaction = Some(Decode::decode(r)?),
-                "signature" => signature = Some(Decode::decode(r)?),
-                other => return Err(DecodeError::UnknownField(other.to_owned())),
-            }
-            Ok(())
-        })?;
-        let transaction = transaction.ok_or(DecodeError::MissingField("transaction"))?;
-        let signature = signature.ok_or(DecodeError::MissingField("signature"))?;
-        Ok(Self::new(transaction, signature))
+        SignedForm::decode(r).map(|form| Self::new(form.transaction, form.signature))
     }
 }
 

@@ -23,7 +23,6 @@ mod fees;
 mod governance;
 mod jobs;
 pub(super) mod lane;
-mod migration;
 mod penalties;
 mod results;
 mod tasks;
@@ -80,36 +79,28 @@ pub struct Derived {
     pub order: Order,
 }
 
-/// One draw, with everything needed to repeat it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrawRecord {
-    pub job_id: Hash,
-    /// Hash of the parent block: the source of the seed if there is no certificate.
-    pub parent: Hash,
-    pub certificate: Option<SeedCertificate>,
-    pub seed: Hash,
-    /// The MRU record of (submitter, kind), even if it had expired.
-    pub mru: Option<MruRead>,
-    /// The migration phase, which decides whether the presence filter applied.
-    pub phase: Phase,
-    /// The h whose P(h) the draw used; `None`: none was recent enough, so no runner was present.
-    pub presence: Option<Height>,
-    /// The outcome of the filters for each registered runner.
-    pub verdicts: Vec<Verdict>,
-    /// The draw; empty if there were fewer candidates than the job asked for.
-    pub selection: Selection,
+record! {
+    /// One draw, with everything needed to repeat it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DrawRecord {
+        pub job_id: Hash,
+        /// Hash of the parent block: the source of the seed if there is no certificate.
+        pub parent: Hash,
+        pub certificate: Option<SeedCertificate>,
+        pub seed: Hash,
+        /// The MRU record of (submitter, kind), even if it had expired.
+        pub mru: Option<MruRead>,
+        /// The migration phase, which decides whether the presence filter applied.
+        pub phase: Phase,
+        /// The h whose P(h) the draw used; `None`: none was recent enough, so no runner was
+        /// present.
+        pub presence: Option<Height>,
+        /// The outcome of the filters for each registered runner.
+        pub verdicts: Vec<Verdict>,
+        /// The draw; empty if there were fewer candidates than the job asked for.
+        pub selection: Selection,
+    }
 }
-record!(DrawRecord {
-    job_id,
-    parent,
-    certificate,
-    seed,
-    mru,
-    phase,
-    presence,
-    verdicts,
-    selection,
-});
 
 impl DrawRecord {
     /// The digest or hash that the seed of a first draw is made from.

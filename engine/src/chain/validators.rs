@@ -23,7 +23,7 @@ use crate::{
     presence::subset,
     primitives::{
         Address, Hash, Height, PublicKey,
-        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
+        codec::{Encode, to_vec, transparent},
         keccak256,
         merkle::{self, Map},
     },
@@ -86,17 +86,7 @@ impl PartialOrd for Since {
     }
 }
 
-impl Encode for Since {
-    fn encode(&self, w: &mut Writer) {
-        w.u64(self.0);
-    }
-}
-
-impl Decode for Since {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.u64().map(Self)
-    }
-}
+transparent!(Since);
 
 /// A subset epoch: the input that subsets are computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,22 +30,17 @@ pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
 /// offer and pay within 64 bits.
 pub const MOST_LANE_BASEFEE: u64 = 1_000_000_000_000_000_000;
 
-/// How the lane basefee moves. Governance can change it; the default follows CIP-1 §5, with bounds
-/// that no lane reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneCurve {
-    /// A block moves the basefee by at most one part in this number. At least 1.
-    pub change_denominator: u64,
-    /// The minimum, in wei per cycle.
-    pub min: u64,
-    /// The maximum, in wei per cycle.
-    pub max: u64,
-}
-record!(LaneCurve { change_denominator, min, max });
-
-impl Default for LaneCurve {
-    fn default() -> Self {
-        Self { change_denominator: MAX_CHANGE as u64, min: 1, max: MOST_LANE_BASEFEE }
+record! {
+    /// How the lane basefee moves. Governance can change it; the default follows CIP-1 §5, with
+    /// bounds that no lane reaches.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LaneCurve {
+        /// A block moves the basefee by at most one part in this number. At least 1.
+        pub change_denominator: u64 = MAX_CHANGE as u64,
+        /// The minimum, in wei per cycle.
+        pub min: u64 = 1,
+        /// The maximum, in wei per cycle.
+        pub max: u64 = MOST_LANE_BASEFEE,
     }
 }
 

@@ -81,25 +81,13 @@ pub fn read(document: Json) -> Read<JobSpec> {
 fn bounds(fields: Option<ObjectFields>, runners: u32) -> Read<Bounds> {
     // The results that a committee reveals together have to fit into a block.
     let each = RETURN_BYTES.min(MAX_RETURN_BYTES / runners.max(1));
-    let mut bounds = Bounds {
-        max_return_bytes: each,
-        expected_execution_ms: EXECUTION_MS,
-        data_format: "bytes".into(),
-        max_memory_mb: MEMORY_MB,
+    let mut fields = fields.unwrap_or_default();
+    let bounds = Bounds {
+        max_return_bytes: fields.small("max_return_bytes")?.unwrap_or(each),
+        expected_execution_ms: fields.number("expected_execution_ms")?.unwrap_or(EXECUTION_MS),
+        data_format: fields.text("data_format")?.unwrap_or_else(|| "bytes".into()),
+        max_memory_mb: fields.small("max_memory_mb")?.unwrap_or(MEMORY_MB),
     };
-    let Some(mut fields) = fields else { return Ok(bounds) };
-    if let Some(bytes) = fields.small("max_return_bytes")? {
-        bounds.max_return_bytes = bytes;
-    }
-    if let Some(ms) = fields.number("expected_execution_ms")? {
-        bounds.expected_execution_ms = ms;
-    }
-    if let Some(format) = fields.text("data_format")? {
-        bounds.data_format = format;
-    }
-    if let Some(memory) = fields.small("max_memory_mb")? {
-        bounds.max_memory_mb = memory;
-    }
     fields.end()?;
     Ok(bounds)
 }
@@ -216,6 +204,7 @@ fn one_check(mut fields: ObjectFields) -> Read<Check> {
 }
 
 /// An object's fields, which are taken out one by one.
+#[derive(Default)]
 struct ObjectFields {
     /// The path of the object, with a trailing dot.
     place: String,
@@ -225,14 +214,11 @@ struct ObjectFields {
 
 impl ObjectFields {
     fn of(json: Json, place: &str) -> Read<Self> {
-        let Json::Object(fields) = json else {
-            let place = if place.is_empty() { "job" } else { place };
-            return Err(DocumentError {
-                place: place.trim_end_matches('.').to_owned(),
-                problem: "is not an object".into(),
-            });
-        };
-        Ok(Self { place: place.to_owned(), fields, known: Vec::new() })
+        let object = Self { place: place.to_owned(), ..Self::default() };
+        match json {
+            Json::Object(fields) => Ok(Self { fields, ..object }),
+            _ => Err(object.problem("", "is not an object".into())),
+        }
     }
 
     fn problem(&self, name: &str, problem: String) -> DocumentError {

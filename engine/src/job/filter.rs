@@ -2,15 +2,12 @@
 
 use super::{selection::stake_to_weight, specification::JobSpec, state::Reported, work::Work};
 use crate::{
+    names,
     presence::Phase,
-    primitives::{
-        Address, Height, Wei,
-        codec::{Decode, DecodeError, Encode, Reader, Writer},
-    },
+    primitives::{Address, Height, Wei},
     record,
     registry::{Capabilities, Entitlements, Health, Registry, Runner},
 };
-use std::fmt;
 
 /// The minimum reputation of a candidate (jobs.md §3, filter 2).
 pub const MIN_REPUTATION: u32 = 50;
@@ -40,57 +37,18 @@ pub enum Filter {
     Stake,
 }
 
-impl Filter {
-    const ALL: [Self; 10] = [
-        Self::Exclusion,
-        Self::Health,
-        Self::Presence,
-        Self::Reputation,
-        Self::Capability,
-        Self::Tee,
-        Self::Price,
-        Self::Concurrency,
-        Self::Pool,
-        Self::Stake,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exclusion => "exclusion",
-            Self::Health => "health",
-            Self::Presence => "presence",
-            Self::Reputation => "reputation",
-            Self::Capability => "capability",
-            Self::Tee => "tee",
-            Self::Price => "price",
-            Self::Concurrency => "concurrency",
-            Self::Pool => "pool",
-            Self::Stake => "stake",
-        }
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl Encode for Filter {
-    fn encode(&self, w: &mut Writer) {
-        w.text(self.name());
-    }
-}
-
-impl Decode for Filter {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let name = r.text(16)?;
-        Self::ALL
-            .into_iter()
-            .find(|filter| filter.name() == name)
-            .ok_or(DecodeError::Invalid("unknown filter"))
-    }
-}
+names!(Filter, 16, "unknown filter";
+    Exclusion = "exclusion",
+    Health = "health",
+    Presence = "presence",
+    Reputation = "reputation",
+    Capability = "capability",
+    Tee = "tee",
+    Price = "price",
+    Concurrency = "concurrency",
+    Pool = "pool",
+    Stake = "stake",
+);
 
 /// The verdict of one draw's filters on one runner.
 #[derive(Clone, Debug, PartialEq, Eq)]

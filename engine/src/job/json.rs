@@ -100,18 +100,11 @@ fn read(scanner: &mut Scanner<'_>, depth: usize) -> Result<Json, JsonError> {
 fn read_list(scanner: &mut Scanner<'_>, depth: usize) -> Result<Vec<Json>, JsonError> {
     scanner.expect(b'[', "a list")?;
     let mut items = Vec::new();
-    scanner.skip_white();
-    if scanner.eat(b']') {
-        return Ok(items);
-    }
-    loop {
+    scanner.elements(b']', "a comma or ]", |scanner| {
         items.push(read(scanner, depth)?);
-        scanner.skip_white();
-        if scanner.eat(b']') {
-            return Ok(items);
-        }
-        scanner.expect(b',', "a comma or ]")?;
-    }
+        Ok::<_, JsonError>(())
+    })?;
+    Ok(items)
 }
 
 fn read_object(
@@ -120,11 +113,7 @@ fn read_object(
 ) -> Result<BTreeMap<String, Json>, JsonError> {
     scanner.expect(b'{', "an object")?;
     let mut members = BTreeMap::new();
-    scanner.skip_white();
-    if scanner.eat(b'}') {
-        return Ok(members);
-    }
-    loop {
+    scanner.elements(b'}', "a comma or }", |scanner| {
         scanner.skip_white();
         let name = scanner.string()?;
         if members.contains_key(&name) {
@@ -133,12 +122,9 @@ fn read_object(
         scanner.skip_white();
         scanner.expect(b':', "a colon")?;
         members.insert(name, read(scanner, depth)?);
-        scanner.skip_white();
-        if scanner.eat(b'}') {
-            return Ok(members);
-        }
-        scanner.expect(b',', "a comma or }")?;
-    }
+        Ok(())
+    })?;
+    Ok(members)
 }
 
 impl fmt::Display for Json {

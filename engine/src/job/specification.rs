@@ -48,35 +48,26 @@ pub struct Callback {
 }
 record!(Callback { actor, handler });
 
-/// A job as its submitter signs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobSpec {
-    pub work: Work,
-    pub bounds: Bounds,
-    pub verification: Verification,
-    /// Held in escrow.
-    pub max_price: Wei,
-    /// On top of the price, held in escrow.
-    pub tip: Wei,
-    /// The job fails if it has no verified result this many blocks after its submission.
-    pub timeout_blocks: u64,
-    pub callback: Option<Callback>,
-    /// Only members of this pool are candidates.
-    pub required_runner_pool: Option<String>,
-    /// Only runners in a trusted execution environment are candidates.
-    pub tee_required: bool,
+record! {
+    /// A job as its submitter signs it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct JobSpec {
+        pub work: Work,
+        pub bounds: Bounds,
+        pub verification: Verification,
+        /// Held in escrow.
+        pub max_price: Wei,
+        /// On top of the price, held in escrow.
+        pub tip: Wei,
+        /// The job fails if it has no verified result this many blocks after its submission.
+        pub timeout_blocks: u64,
+        pub callback: Option<Callback>,
+        /// Only members of this pool are candidates.
+        pub required_runner_pool: Option<String>,
+        /// Only runners in a trusted execution environment are candidates.
+        pub tee_required: bool,
+    }
 }
-record!(JobSpec {
-    work,
-    bounds,
-    verification,
-    max_price,
-    tip,
-    timeout_blocks,
-    callback,
-    required_runner_pool,
-    tee_required,
-});
 
 /// An invalid field of a spec, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

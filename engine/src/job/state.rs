@@ -141,41 +141,32 @@ pub struct Failure {
 }
 record!(Failure { height, reason, assignment });
 
-/// Why a job, or one attempt at it, failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureReason {
-    /// Fewer candidates than asked for until the deadline.
-    NoCandidates,
-    /// Too few results in time.
-    NoResult,
-    NoAgreement,
-    /// Too few members are left that have not reported that they cannot do the work.
-    WorkFailed,
+names! {
+    /// Why a job, or one attempt at it, failed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FailureReason {
+        /// Fewer candidates than asked for until the deadline.
+        NoCandidates = "no_candidates",
+        /// Too few results in time.
+        NoResult = "no_result",
+        NoAgreement = "no_agreement",
+        /// Too few members are left that have not reported that they cannot do the work.
+        WorkFailed = "work_failed",
+    }
 }
 
-names!(FailureReason:
-    NoCandidates = "no_candidates",
-    NoResult = "no_result",
-    NoAgreement = "no_agreement",
-    WorkFailed = "work_failed",
-);
-
-/// Why part of a runner's stake was burned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlashReason {
-    /// A system deployer declared its bonded result wrong.
-    WrongResult,
-    /// It committed to a result and did not show a valid one.
-    Withheld,
-    /// It signed two commitments in one attempt.
-    Equivocation,
+names! {
+    /// Why part of a runner's stake was burned.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SlashReason {
+        /// A system deployer declared its bonded result wrong.
+        WrongResult = "wrong_result",
+        /// It committed to a result and did not show a valid one.
+        Withheld = "withheld",
+        /// It signed two commitments in one attempt.
+        Equivocation = "equivocation",
+    }
 }
-
-names!(SlashReason:
-    WrongResult = "wrong_result",
-    Withheld = "withheld",
-    Equivocation = "equivocation",
-);
 
 /// The end of a job that was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]

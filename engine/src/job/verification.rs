@@ -27,10 +27,9 @@ pub use similarity::{MAX_DIMENSIONS, Similarity};
 use super::json::{Json, Pointer};
 use crate::primitives::{
     Hash,
-    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    codec::{Decode, DecodeError, Encode, Reader, Writer, words},
     keccak256,
 };
-use std::{fmt, str::FromStr};
 
 /// Maximum size of a committee.
 pub const MAX_COMMITTEE: u32 = 64;
@@ -58,27 +57,18 @@ pub enum VerificationMode {
     SemanticSimilarity,
 }
 
+words!(VerificationMode, VerificationModeError, "a verification mode",
+    "none, economic_bond, majority_vote, structured_match, deterministic or semantic_similarity",
+    32, "unknown verification mode";
+    None = "none",
+    EconomicBond = "economic_bond",
+    MajorityVote = "majority_vote",
+    StructuredMatch = "structured_match",
+    Deterministic = "deterministic",
+    SemanticSimilarity = "semantic_similarity",
+);
+
 impl VerificationMode {
-    pub const ALL: [Self; 6] = [
-        Self::None,
-        Self::EconomicBond,
-        Self::MajorityVote,
-        Self::StructuredMatch,
-        Self::Deterministic,
-        Self::SemanticSimilarity,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::EconomicBond => "economic_bond",
-            Self::MajorityVote => "majority_vote",
-            Self::StructuredMatch => "structured_match",
-            Self::Deterministic => "deterministic",
-            Self::SemanticSimilarity => "semantic_similarity",
-        }
-    }
-
     pub const fn least_runners(self) -> u32 {
         match self {
             Self::None | Self::EconomicBond => 1,
@@ -90,41 +80,6 @@ impl VerificationMode {
     /// Whether one runner's result is accepted as it is.
     pub const fn takes_one(self) -> bool {
         matches!(self, Self::None | Self::EconomicBond)
-    }
-}
-
-impl fmt::Display for VerificationMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// The error for an unknown mode's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a verification mode: expected none, economic_bond, majority_vote, \
-     structured_match, deterministic or semantic_similarity"
-)]
-pub struct VerificationModeError(String);
-
-impl FromStr for VerificationMode {
-    type Err = VerificationModeError;
-
-    fn from_str(text: &str) -> Result<Self, VerificationModeError> {
-        let named = Self::ALL.into_iter().find(|mode| mode.name() == text);
-        named.ok_or_else(|| VerificationModeError(text.to_owned()))
-    }
-}
-
-impl Encode for VerificationMode {
-    fn encode(&self, w: &mut Writer) {
-        w.text(self.name());
-    }
-}
-
-impl Decode for VerificationMode {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.text(32)?.parse().map_err(|_| DecodeError::Invalid("unknown verification mode"))
     }
 }
 

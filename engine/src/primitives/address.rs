@@ -1,10 +1,7 @@
 //! Account addresses.
 
-use super::{
-    codec::{Decode, DecodeError, Encode, Reader, Writer},
-    keccak256,
-};
-use std::{fmt, str::FromStr};
+use super::{Hash, codec::transparent, hash::hex_text, keccak256};
+use std::str::FromStr;
 
 /// The last 20 bytes of keccak256 of an uncompressed public key without its tag
 /// (spec chain.md, "Units and identities").
@@ -12,10 +9,7 @@ use std::{fmt, str::FromStr};
 pub struct Address(pub [u8; 20]);
 
 impl Address {
-    pub const REGISTRY: Self = Self::system(0x01);
     pub const DISPATCHER: Self = Self::system(0x02);
-    pub const VERIFIER: Self = Self::system(0x03);
-    pub const ENTITLEMENTS: Self = Self::system(0x07);
     pub const GOVERNANCE: Self = Self::system(0x09);
 
     const fn system(number: u8) -> Self {
@@ -27,7 +21,11 @@ impl Address {
     /// The address of the actor that `deployer` deploys with its transaction `nonce`
     /// (spec chain.md, "Actors").
     pub fn of_actor(deployer: &Self, nonce: u64) -> Self {
-        let digest = keccak256(&[b"actor", &deployer.0, &nonce.to_be_bytes()]);
+        Self::of_digest(&keccak256(&[b"actor", &deployer.0, &nonce.to_be_bytes()]))
+    }
+
+    /// The last 20 bytes of a digest.
+    pub fn of_digest(digest: &Hash) -> Self {
         let (_, last) = digest.0.split_last_chunk().expect("a digest has 32 bytes");
         Self(*last)
     }
@@ -54,26 +52,5 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{}", hex::encode(self.0))
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Encode for Address {
-    fn encode(&self, w: &mut Writer) {
-        w.bytes(&self.0);
-    }
-}
-
-impl Decode for Address {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.array().map(Self)
-    }
-}
+hex_text!(Address, as_bytes);
+transparent!(Address);

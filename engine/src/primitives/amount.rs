@@ -1,6 +1,6 @@
 //! Money and gas. Arithmetic is checked or saturating by name; nothing wraps, nothing panics.
 
-use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use super::codec::{Decode, DecodeError, Encode, Reader, Writer, transparent};
 use std::{fmt, str::FromStr};
 
 /// One CBY in wei.
@@ -169,17 +169,7 @@ macro_rules! gas {
             }
         }
 
-        impl Encode for $name {
-            fn encode(&self, w: &mut Writer) {
-                w.u64(self.0);
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                r.u64().map(Self)
-            }
-        }
+        transparent!($name);
     };
 }
 

@@ -179,6 +179,17 @@ impl<'a> Reader<'a> {
         bounded(usize::try_from(len).unwrap_or(usize::MAX), limit)
     }
 
+    /// A list of at most `limit` items.
+    pub fn items<T: Decode>(&mut self, limit: usize) -> Result<Vec<T>, DecodeError> {
+        let len = self.list(limit)?;
+        // Items may be larger in memory than on the wire, so the list grows as they arrive.
+        let mut items = Vec::new();
+        for _ in 0..len {
+            items.push(T::decode(self)?);
+        }
+        Ok(items)
+    }
+
     /// A record: `field` is called with each key, at its value.
     pub fn record(
         &mut self,
@@ -205,9 +216,33 @@ fn bounded(got: usize, limit: usize) -> Result<usize, DecodeError> {
     Ok(got)
 }
 
-/// Implements [`Encode`] and [`Decode`] for a struct as the map of the named fields.
+/// Implements [`Encode`] and [`Decode`] for a struct as the map of the named fields. Takes their
+/// names, or, if they are many, the struct's definition, which may have the values of
+/// [`defaults!`](crate::defaults).
 #[macro_export]
 macro_rules! record {
+    ($(#[$attribute:meta])* $visible:vis struct $name:ident {
+        $($(#[$about:meta])* $shown:vis $field:ident: $ty:ty),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        $visible struct $name {
+            $($(#[$about])* $shown $field: $ty,)*
+        }
+
+        $crate::record!($name { $($field),* });
+    };
+    ($(#[$attribute:meta])* $visible:vis struct $name:ident {
+        $($(#[$about:meta])* $shown:vis $field:ident: $ty:ty = $default:expr),* $(,)?
+    }) => {
+        $crate::defaults! {
+            $(#[$attribute])*
+            $visible struct $name {
+                $($(#[$about])* $shown $field: $ty = $default),*
+            }
+        }
+
+        $crate::record!($name { $($field),* });
+    };
     ($name:ty { $($field:ident),* $(,)? }) => {
         impl $crate::primitives::codec::Encode for $name {
             fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
@@ -242,11 +277,86 @@ macro_rules! record {
     };
 }
 
-/// Gives an enum without fields its external names, at most 32 bytes long, which are its text and
-/// its encoding.
+/// Defines a struct; the value after each field's type is that of [`Default`].
+#[macro_export]
+macro_rules! defaults {
+    ($(#[$attribute:meta])* $visible:vis struct $name:ident {
+        $($(#[$about:meta])* $shown:vis $field:ident: $ty:ty = $default:expr),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        $visible struct $name {
+            $($(#[$about])* $shown $field: $ty,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),* }
+            }
+        }
+    };
+}
+
+/// Encodes types with one unnamed field as that field.
+macro_rules! transparent {
+    ($($ty:ident),*) => {$(
+        impl $crate::primitives::codec::Encode for $ty {
+            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
+                self.0.encode(w);
+            }
+        }
+
+        impl $crate::primitives::codec::Decode for $ty {
+            fn decode(
+                r: &mut $crate::primitives::codec::Reader<'_>,
+            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
+                $crate::primitives::codec::Decode::decode(r).map(Self)
+            }
+        }
+    )*};
+}
+pub(crate) use transparent;
+
+/// Encodes an enum as its `name`, of at most `$limit` bytes; `$unknown` is the error for another.
+#[macro_export]
+macro_rules! encoded_by_name {
+    ($ty:ident, $limit:expr, $unknown:expr) => {
+        impl $crate::primitives::codec::Encode for $ty {
+            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
+                w.text(self.name());
+            }
+        }
+
+        impl $crate::primitives::codec::Decode for $ty {
+            fn decode(
+                r: &mut $crate::primitives::codec::Reader<'_>,
+            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
+                let name = r.text($limit)?;
+                let found = Self::ALL.iter().find(|one| one.name() == name).copied();
+                found.ok_or($crate::primitives::codec::DecodeError::Invalid($unknown))
+            }
+        }
+    };
+}
+
+/// Gives an enum without fields its external names, which are its text and its encoding: at most 32
+/// bytes long, unless another maximum is given, with the error for an unknown name. Takes the names
+/// of the variants, or, if they are many, the enum's definition with each name after its variant.
 #[macro_export]
 macro_rules! names {
-    ($ty:ident: $($variant:ident = $name:literal),* $(,)?) => {
+    ($(#[$attribute:meta])* $visible:vis enum $ty:ident {
+        $($(#[$about:meta])* $variant:ident = $name:literal),* $(,)?
+    }) => {
+        $(#[$attribute])*
+        $visible enum $ty {
+            $($(#[$about])* $variant,)*
+        }
+
+        $crate::names!($ty: $($variant = $name),*);
+    };
+    ($ty:ident: $($variants:tt)*) => {
+        $crate::names!($ty, 32, concat!("unknown ", stringify!($ty)); $($variants)*);
+    };
+    ($ty:ident, $limit:expr, $unknown:expr; $($variant:ident = $name:literal),* $(,)?) => {
         impl $ty {
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
@@ -267,29 +377,25 @@ macro_rules! names {
             }
         }
 
-        impl $crate::primitives::codec::Encode for $ty {
-            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
-                w.text(self.name());
-            }
-        }
-
-        impl $crate::primitives::codec::Decode for $ty {
-            fn decode(
-                r: &mut $crate::primitives::codec::Reader<'_>,
-            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
-                let unknown = $crate::primitives::codec::DecodeError::Invalid(
-                    concat!("unknown ", stringify!($ty)),
-                );
-                Self::named(r.text(32)?).ok_or(unknown)
-            }
-        }
+        $crate::encoded_by_name!($ty, $limit, $unknown);
     };
 }
 
-/// Gives an enum without fields the names that operators write, at most 16 bytes long. They are its
-/// text, which can be parsed, and its encoding; the error for another text says what is expected.
+/// Gives an enum without fields the names that operators write. They are its text, which can be
+/// parsed, and its encoding, like [`names!`](crate::names), at most 16 bytes long; the error for
+/// another text says what is expected. With a semicolon after that, the encoding is left out.
 macro_rules! words {
-    ($ty:ident, $error:ident, $what:literal, $expected:literal:
+    ($ty:ident, $error:ident, $what:literal, $expected:literal: $($variants:tt)*) => {
+        $crate::primitives::codec::words!(
+            $ty, $error, $what, $expected, 16, concat!("expected ", $expected); $($variants)*
+        );
+    };
+    ($ty:ident, $error:ident, $what:literal, $expected:literal, $limit:expr, $unknown:expr;
+        $($variants:tt)*) => {
+        $crate::primitives::codec::words!($ty, $error, $what, $expected; $($variants)*);
+        $crate::encoded_by_name!($ty, $limit, $unknown);
+    };
+    ($ty:ident, $error:ident, $what:literal, $expected:literal;
         $($variant:ident = $name:literal),* $(,)?) => {
         impl $ty {
             /// Every variant, in the order of the documentation.
@@ -322,39 +428,11 @@ macro_rules! words {
                 named.ok_or_else(|| $error(text.to_owned()))
             }
         }
-
-        impl $crate::primitives::codec::Encode for $ty {
-            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
-                w.text(self.name());
-            }
-        }
-
-        impl $crate::primitives::codec::Decode for $ty {
-            fn decode(
-                r: &mut $crate::primitives::codec::Reader<'_>,
-            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
-                let expected = concat!("expected ", $expected);
-                let other = |_| $crate::primitives::codec::DecodeError::Invalid(expected);
-                r.text(16)?.parse().map_err(other)
-            }
-        }
     };
 }
 pub(crate) use words;
 
-impl Encode for u64 {
-    fn encode(&self, w: &mut Writer) {
-        w.u64(*self);
-    }
-}
-
-impl Decode for u64 {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.u64()
-    }
-}
-
-macro_rules! narrow {
+macro_rules! unsigned {
     ($($int:ty),*) => {$(
         impl Encode for $int {
             fn encode(&self, w: &mut Writer) {
@@ -371,7 +449,7 @@ macro_rules! narrow {
     )*};
 }
 
-narrow!(u16, u32);
+unsigned!(u16, u32, u64);
 
 impl Encode for bool {
     fn encode(&self, w: &mut Writer) {
@@ -432,13 +510,7 @@ impl<T: Encode> Encode for Vec<T> {
 
 impl<T: Decode> Decode for Vec<T> {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let len = r.list(r.remaining())?;
-        // Items may be larger in memory than on the wire, so the list grows as they arrive.
-        let mut items = Self::new();
-        for _ in 0..len {
-            items.push(T::decode(r)?);
-        }
-        Ok(items)
+        r.items(r.remaining())
     }
 }
 
@@ -459,17 +531,23 @@ impl<A: Decode, B: Decode> Decode for (A, B) {
     }
 }
 
-impl<T: Encode> Encode for Arc<T> {
-    fn encode(&self, w: &mut Writer) {
-        self.as_ref().encode(w);
-    }
+macro_rules! pointers {
+    ($($pointer:ident),*) => {$(
+        impl<T: Encode> Encode for $pointer<T> {
+            fn encode(&self, w: &mut Writer) {
+                self.as_ref().encode(w);
+            }
+        }
+
+        impl<T: Decode> Decode for $pointer<T> {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                T::decode(r).map(Self::new)
+            }
+        }
+    )*};
 }
 
-impl<T: Decode> Decode for Arc<T> {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        T::decode(r).map(Self::new)
-    }
-}
+pointers!(Arc, Box);
 
 impl<T: Encode> Encode for Option<T> {
     fn encode(&self, w: &mut Writer) {

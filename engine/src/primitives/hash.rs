@@ -1,8 +1,7 @@
 //! keccak256 and the 32-byte values it yields.
 
-use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use super::codec::transparent;
 use sha3::{Digest as _, Keccak256};
-use std::fmt;
 
 /// A keccak256 digest: block, transaction and job identifiers, roots.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -17,29 +16,27 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{}", hex::encode(self.0))
-    }
-}
+/// Writes a value, for people and for debugging, as the hexadecimal form of the bytes that its
+/// method `$bytes` yields.
+macro_rules! hex_text {
+    ($ty:ident, $bytes:ident) => {
+        impl std::fmt::Display for $ty {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "0x{}", hex::encode(self.$bytes()))
+            }
+        }
 
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+        impl std::fmt::Debug for $ty {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
 }
+pub(crate) use hex_text;
 
-impl Encode for Hash {
-    fn encode(&self, w: &mut Writer) {
-        w.bytes(&self.0);
-    }
-}
-
-impl Decode for Hash {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.array().map(Self)
-    }
-}
+hex_text!(Hash, as_bytes);
+transparent!(Hash);
 
 /// keccak256 over the concatenation of `parts`.
 pub fn keccak256(parts: &[&[u8]]) -> Hash {

@@ -1,6 +1,6 @@
 //! Block heights.
 
-use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use super::codec::transparent;
 use std::fmt;
 
 /// The number of a block; genesis is 0.
@@ -59,14 +59,4 @@ impl fmt::Debug for Height {
     }
 }
 
-impl Encode for Height {
-    fn encode(&self, w: &mut Writer) {
-        w.u64(self.0);
-    }
-}
-
-impl Decode for Height {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.u64().map(Self)
-    }
-}
+transparent!(Height);

@@ -52,6 +52,28 @@ impl<'a> Scanner<'a> {
         if self.eat(byte) { Ok(()) } else { self.fail(what) }
     }
 
+    /// Reads the elements of a list or an object, each with `element`, and the bracket `close`
+    /// after them; `expected` names what follows an element.
+    pub fn elements<E: From<Expected>>(
+        &mut self,
+        close: u8,
+        expected: &'static str,
+        mut element: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.skip_white();
+        if self.eat(close) {
+            return Ok(());
+        }
+        loop {
+            element(self)?;
+            self.skip_white();
+            if self.eat(close) {
+                return Ok(());
+            }
+            self.expect(b',', expected)?;
+        }
+    }
+
     pub const fn fail<T>(&self, what: &'static str) -> Result<T, Expected> {
         Err(Expected { what, at: self.at })
     }

@@ -2,7 +2,8 @@
 
 use super::{
     Address, Hash,
-    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    codec::{Decode, DecodeError, Encode, Reader, Writer, transparent},
+    hash::hex_text,
     keccak256,
 };
 use secp256k1::{
@@ -45,10 +46,7 @@ impl PublicKey {
 
     /// The account this key controls.
     pub fn address(&self) -> Address {
-        let digest = keccak256(&[&self.parsed.serialize_uncompressed()[1..]]);
-        let mut address = [0; 20];
-        address.copy_from_slice(&digest.0[12..]);
-        Address(address)
+        Address::of_digest(&keccak256(&[&self.parsed.serialize_uncompressed()[1..]]))
     }
 
     pub fn verify(&self, digest: &Hash, signature: &Signature) -> bool {
@@ -84,17 +82,7 @@ impl hash::Hash for PublicKey {
     }
 }
 
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{}", hex::encode(self.compressed))
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+hex_text!(PublicKey, as_bytes);
 
 impl Encode for PublicKey {
     fn encode(&self, w: &mut Writer) {
@@ -200,17 +188,7 @@ impl fmt::Debug for Signature {
     }
 }
 
-impl Encode for Signature {
-    fn encode(&self, w: &mut Writer) {
-        w.bytes(&self.0);
-    }
-}
-
-impl Decode for Signature {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.array().map(Self)
-    }
-}
+transparent!(Signature);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,10 @@ use super::{
     constants::WIDTH,
     poseidon2::{self, Plain},
 };
-use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use crate::primitives::{
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    hash::hex_text,
+};
 use ark_bn254::Fr;
 use ark_ff::{BigInt, PrimeField as _};
 use std::fmt;
@@ -38,17 +41,7 @@ impl From<u64> for Element {
     }
 }
 
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{}", hex::encode(self.to_bytes()))
-    }
-}
-
-impl fmt::Debug for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+hex_text!(Element, to_bytes);
 
 impl Encode for Element {
     fn encode(&self, w: &mut Writer) {

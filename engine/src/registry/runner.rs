@@ -5,13 +5,13 @@ use crate::{
     presence::{CAPACITY, Phase},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
-        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
+        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec, transparent, words},
         keccak256,
         merkle::{self, Map},
     },
     record,
 };
-use std::{fmt, str::FromStr, sync::Arc};
+use std::sync::Arc;
 
 /// The kinds of off-chain work; MRU keys contain the discriminants (CIP-11 §9.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,42 +24,13 @@ pub enum JobKind {
     Custom = 0x05,
 }
 
-impl JobKind {
-    pub const ALL: [Self; 5] = [Self::Llm, Self::Http, Self::Mcp, Self::EthSend, Self::Custom];
-
-    /// The kind's name in topologies, commands and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Llm => "llm",
-            Self::Http => "http",
-            Self::Mcp => "mcp",
-            Self::EthSend => "eth_send",
-            Self::Custom => "custom",
-        }
-    }
-}
-
-impl fmt::Display for JobKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The text does not name a job kind.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a job kind: expected llm, http, mcp, eth_send or custom")]
-pub struct JobKindError(String);
-
-impl FromStr for JobKind {
-    type Err = JobKindError;
-
-    fn from_str(text: &str) -> Result<Self, JobKindError> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| JobKindError(text.to_owned()))
-    }
-}
+words!(JobKind, JobKindError, "a job kind", "llm, http, mcp, eth_send or custom";
+    Llm = "llm",
+    Http = "http",
+    Mcp = "mcp",
+    EthSend = "eth_send",
+    Custom = "custom",
+);
 
 impl Encode for JobKind {
     fn encode(&self, w: &mut Writer) {
@@ -133,35 +104,26 @@ pub enum Health {
     Deregistered,
 }
 
-/// One runner's record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runner {
-    pub pubkey: PublicKey,
-    pub stake: Wei,
-    pub capabilities: Capabilities,
-    /// Rate card: price of a second of computing, in wei.
-    pub price_per_second: Wei,
-    /// 0 to [`MAX_REPUTATION`].
-    pub reputation: u32,
-    /// Height of its last on-chain heartbeat, or of its registration.
-    pub last_heartbeat: Height,
-    pub registered_at: Height,
-    pub active_jobs: u32,
-    /// Whether it left. Its record stays, so that validators can name this as the reason of a
-    /// goodbye.
-    pub deregistered: bool,
+record! {
+    /// One runner's record.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Runner {
+        pub pubkey: PublicKey,
+        pub stake: Wei,
+        pub capabilities: Capabilities,
+        /// Rate card: price of a second of computing, in wei.
+        pub price_per_second: Wei,
+        /// 0 to [`MAX_REPUTATION`].
+        pub reputation: u32,
+        /// Height of its last on-chain heartbeat, or of its registration.
+        pub last_heartbeat: Height,
+        pub registered_at: Height,
+        pub active_jobs: u32,
+        /// Whether it left. Its record stays, so that validators can name this as the reason of a
+        /// goodbye.
+        pub deregistered: bool,
+    }
 }
-record!(Runner {
-    pubkey,
-    stake,
-    capabilities,
-    price_per_second,
-    reputation,
-    last_heartbeat,
-    registered_at,
-    active_jobs,
-    deregistered,
-});
 
 impl Runner {
     /// Its health at `now`, in a block of this phase. A heartbeat is stale after `stale` blocks.
@@ -225,17 +187,7 @@ impl Order {
     }
 }
 
-impl Encode for Order {
-    fn encode(&self, w: &mut Writer) {
-        self.0.as_ref().encode(w);
-    }
-}
-
-impl Decode for Order {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Vec::decode(r).map(|order| Self(Arc::new(order)))
-    }
-}
+transparent!(Order);
 
 /// Every runner that is or was registered, and the order of those that are.
 #[derive(Clone, Debug, Default)]

@@ -6,24 +6,18 @@
 use super::{RollbackReason, stake::WHOLE};
 use crate::{primitives::Wei, record};
 
-/// The lost shares of a bond, in basis points, by reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slashing {
-    pub proof_failed: u64,
-    pub proof_timeout: u64,
-    pub ancestor_failed: u64,
-    pub claim_expired: u64,
-    pub manual_cancel: u64,
-    pub commitment_expired: u64,
+record! {
+    /// The lost shares of a bond, in basis points, by reason.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Slashing {
+        pub proof_failed: u64,
+        pub proof_timeout: u64,
+        pub ancestor_failed: u64,
+        pub claim_expired: u64,
+        pub manual_cancel: u64,
+        pub commitment_expired: u64,
+    }
 }
-record!(Slashing {
-    proof_failed,
-    proof_timeout,
-    ancestor_failed,
-    claim_expired,
-    manual_cancel,
-    commitment_expired,
-});
 
 impl Slashing {
     /// The shares in AgenC §4.4: the default of a machine without a chain's values.

@@ -19,7 +19,7 @@ use super::{
     breaker::{self, Override},
     stake::WHOLE,
 };
-use crate::{names, proof::Generator};
+use crate::{defaults, names, proof::Generator};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -31,25 +31,20 @@ pub const MAX_DEPTH: u64 = 20;
 /// The maximum of `claimBufferMs`: half a day, so that no claim has to last longer than a day.
 pub const MAX_CLAIM_BUFFER_MS: u64 = 43_200_000;
 
-/// A named set of options (§7.3; speculation.md, presets).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Mode {
-    /// Depth 2, two branches, five times the stake.
-    Conservative,
-    #[default]
-    Balanced,
-    /// Depth 10, eight branches, half the stake.
-    Aggressive,
-    /// Changes no option.
-    Custom,
+names! {
+    /// A named set of options (§7.3; speculation.md, presets).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub enum Mode {
+        /// Depth 2, two branches, five times the stake.
+        Conservative = "conservative",
+        #[default]
+        Balanced = "balanced",
+        /// Depth 10, eight branches, half the stake.
+        Aggressive = "aggressive",
+        /// Changes no option.
+        Custom = "custom",
+    }
 }
-
-names!(Mode:
-    Conservative = "conservative",
-    Balanced = "balanced",
-    Aggressive = "aggressive",
-    Custom = "custom",
-);
 
 impl Mode {
     /// The options that it sets: `maxDepth`, `maxParallelBranches`, `stake.minStake`,
@@ -83,100 +78,63 @@ pub enum RollbackPolicy {
 
 names!(RollbackPolicy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
 
-/// The options of speculation. [`Default`] is the preset `balanced`, switched off.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Whether tasks may run before their ancestors are confirmed.
-    pub enabled: bool,
-    pub mode: Mode,
-    pub max_depth: u64,
-    /// Maximum number of live tips.
-    pub max_parallel_branches: u64,
-    pub confirmation_timeout_ms: u64,
-    pub rollback_policy: RollbackPolicy,
-    /// Time that must remain of a claim at scheduling.
-    pub claim_buffer_ms: u64,
-    pub commitment_ttl_ms: u64,
-    /// Maximum number of submissions in flight.
-    pub max_concurrent: u64,
-    /// Maximum number of attempts at a submission.
-    pub max_retries: u64,
-    /// The wait before the second attempt; it doubles before each further one.
-    pub retry_delay_ms: u64,
-    /// Bond of a task at depth 0, unless the chain requires more.
-    pub min_stake: u64,
-    pub max_stake: u64,
-    /// Addition to the bond per level, unless the chain requires more.
-    pub stake_per_depth: u64,
-    /// Time after a slash in which no task speculates.
-    pub cooldown_period_ms: u64,
-    /// The kind of prover; read by the prover.
-    pub generator: Generator,
-    /// Number of proofs made in parallel; read by the prover.
-    pub worker_threads: u64,
-    /// Maximum number of proofs that are not confirmed; at the limit no task is accepted.
-    pub queue_size: u64,
-    /// Maximum time that a proof waits for a prover.
-    pub proof_queue_timeout_ms: u64,
-    /// Maximum time for making a proof, from when a prover begins.
-    pub proof_timeout_ms: u64,
-    /// Maximum memory, in units of 2^20 bytes; at the limit no task is accepted.
-    pub max_memory_mb: u64,
-    /// Maximum number of live tasks.
-    pub max_pending_operations: u64,
-    /// Maximum number of outputs kept by checkpoints; the oldest is dropped first.
-    pub max_state_snapshots: u64,
-    pub gc_interval_ms: u64,
-    /// Number of resolved tasks that are kept, besides those that live ones depend on.
-    pub retained_tasks: u64,
-    pub enable_parallel_speculation: bool,
-    pub enable_cross_agent_speculation: bool,
-    /// Whether proofs are made before ancestors are confirmed.
-    pub enable_optimistic_proofs: bool,
-    pub enable_stake_delegation: bool,
-    /// Share of the tasks that may speculate, in basis points, selected by their ids.
-    pub rollout: u64,
-    pub breaker: breaker::BreakerLimits,
-    /// Options that were set explicitly, which presets do not change.
-    explicit: BTreeSet<&'static str>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            mode: Mode::Balanced,
-            max_depth: 5,
-            max_parallel_branches: 4,
-            confirmation_timeout_ms: 30_000,
-            rollback_policy: RollbackPolicy::Cascade,
-            claim_buffer_ms: 60_000,
-            commitment_ttl_ms: 300_000,
-            max_concurrent: 5,
-            max_retries: 3,
-            retry_delay_ms: 1_000,
-            min_stake: 100_000_000_000,
-            max_stake: 100_000_000_000_000,
-            stake_per_depth: 50_000_000_000,
-            cooldown_period_ms: 0,
-            generator: Generator::Groth16,
-            worker_threads: 4,
-            queue_size: 1_000,
-            proof_queue_timeout_ms: 240_000,
-            proof_timeout_ms: 60_000,
-            max_memory_mb: 4_096,
-            max_pending_operations: 10_000,
-            max_state_snapshots: 100,
-            gc_interval_ms: 30_000,
-            retained_tasks: 10_000,
-            enable_parallel_speculation: true,
-            enable_cross_agent_speculation: false,
-            enable_optimistic_proofs: true,
-            enable_stake_delegation: false,
-            rollout: WHOLE,
-            breaker: breaker::BreakerLimits::DEFAULT,
-            explicit: BTreeSet::new(),
-        }
+defaults! {
+    /// The options of speculation. [`Default`] is the preset `balanced`, switched off.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Config {
+        /// Whether tasks may run before their ancestors are confirmed.
+        pub enabled: bool = false,
+        pub mode: Mode = Mode::Balanced,
+        pub max_depth: u64 = 5,
+        /// Maximum number of live tips.
+        pub max_parallel_branches: u64 = 4,
+        pub confirmation_timeout_ms: u64 = 30_000,
+        pub rollback_policy: RollbackPolicy = RollbackPolicy::Cascade,
+        /// Time that must remain of a claim at scheduling.
+        pub claim_buffer_ms: u64 = 60_000,
+        pub commitment_ttl_ms: u64 = 300_000,
+        /// Maximum number of submissions in flight.
+        pub max_concurrent: u64 = 5,
+        /// Maximum number of attempts at a submission.
+        pub max_retries: u64 = 3,
+        /// The wait before the second attempt; it doubles before each further one.
+        pub retry_delay_ms: u64 = 1_000,
+        /// Bond of a task at depth 0, unless the chain requires more.
+        pub min_stake: u64 = 100_000_000_000,
+        pub max_stake: u64 = 100_000_000_000_000,
+        /// Addition to the bond per level, unless the chain requires more.
+        pub stake_per_depth: u64 = 50_000_000_000,
+        /// Time after a slash in which no task speculates.
+        pub cooldown_period_ms: u64 = 0,
+        /// The kind of prover; read by the prover.
+        pub generator: Generator = Generator::Groth16,
+        /// Number of proofs made in parallel; read by the prover.
+        pub worker_threads: u64 = 4,
+        /// Maximum number of proofs that are not confirmed; at the limit no task is accepted.
+        pub queue_size: u64 = 1_000,
+        /// Maximum time that a proof waits for a prover.
+        pub proof_queue_timeout_ms: u64 = 240_000,
+        /// Maximum time for making a proof, from when a prover begins.
+        pub proof_timeout_ms: u64 = 60_000,
+        /// Maximum memory, in units of 2^20 bytes; at the limit no task is accepted.
+        pub max_memory_mb: u64 = 4_096,
+        /// Maximum number of live tasks.
+        pub max_pending_operations: u64 = 10_000,
+        /// Maximum number of outputs kept by checkpoints; the oldest is dropped first.
+        pub max_state_snapshots: u64 = 100,
+        pub gc_interval_ms: u64 = 30_000,
+        /// Number of resolved tasks that are kept, besides those that live ones depend on.
+        pub retained_tasks: u64 = 10_000,
+        pub enable_parallel_speculation: bool = true,
+        pub enable_cross_agent_speculation: bool = false,
+        /// Whether proofs are made before ancestors are confirmed.
+        pub enable_optimistic_proofs: bool = true,
+        pub enable_stake_delegation: bool = false,
+        /// Share of the tasks that may speculate, in basis points, selected by their ids.
+        pub rollout: u64 = WHOLE,
+        pub breaker: breaker::BreakerLimits = breaker::BreakerLimits::DEFAULT,
+        /// Options that were set explicitly, which presets do not change.
+        explicit: BTreeSet<&'static str> = BTreeSet::new(),
     }
 }
 

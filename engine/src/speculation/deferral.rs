@@ -12,39 +12,28 @@ use super::table::{Table, TaskIndex, tree_bytes};
 use crate::names;
 use std::collections::BTreeSet;
 
-/// The status of a task's proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum ProofStatus {
-    #[default]
-    None,
-    /// The output is known, but the proof is not requested until every ancestor is confirmed
-    /// (`features.enableOptimisticProofs: false`).
-    Held,
-    /// Requested, but no prover has begun with it.
-    Queued,
-    Proving,
-    /// An ancestor is not confirmed yet.
-    Waiting,
-    Ready,
-    /// It was lost in transit and will be submitted again after a delay.
-    BackOff,
-    Submitting,
-    Confirmed,
-    Cancelled,
+names! {
+    /// The status of a task's proof.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub enum ProofStatus {
+        #[default]
+        None = "none",
+        /// The output is known, but the proof is not requested until every ancestor is confirmed
+        /// (`features.enableOptimisticProofs: false`).
+        Held = "held",
+        /// Requested, but no prover has begun with it.
+        Queued = "queued",
+        Proving = "proving",
+        /// An ancestor is not confirmed yet.
+        Waiting = "waiting",
+        Ready = "ready",
+        /// It was lost in transit and will be submitted again after a delay.
+        BackOff = "back_off",
+        Submitting = "submitting",
+        Confirmed = "confirmed",
+        Cancelled = "cancelled",
+    }
 }
-
-names!(ProofStatus:
-    None = "none",
-    Held = "held",
-    Queued = "queued",
-    Proving = "proving",
-    Waiting = "waiting",
-    Ready = "ready",
-    BackOff = "back_off",
-    Submitting = "submitting",
-    Confirmed = "confirmed",
-    Cancelled = "cancelled",
-);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeferredTask {
@@ -56,7 +45,7 @@ pub(super) struct DeferredTask {
     pub(super) attempts: u32,
     pub(super) status: ProofStatus,
     /// The task's depth when it was queued.
-    pub(super) depth: u8,
+    pub(super) depth: u16,
 }
 
 impl ProofStatus {
@@ -81,7 +70,7 @@ impl Default for DeferredTask {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deferral {
     entries: Table<DeferredTask>,
-    ready: BTreeSet<(u8, u64, TaskIndex)>,
+    ready: BTreeSet<(u16, u64, TaskIndex)>,
     /// Number of pending proofs, by status.
     counts: [usize; ProofStatus::ALL.len()],
     pub(super) next_order: u64,
@@ -112,7 +101,7 @@ impl Deferral {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.entries.bytes() + tree_bytes::<(u8, u64, TaskIndex)>(self.ready.len())
+        self.entries.bytes() + tree_bytes::<(u16, u64, TaskIndex)>(self.ready.len())
     }
 
     /// Sets a proof's status; `until` is its end if it is timed.
@@ -122,7 +111,7 @@ impl Deferral {
     }
 
     /// Queues a task's proof, which has been made.
-    pub(super) fn queue(&mut self, task: TaskIndex, depth: u8, clear: bool) {
+    pub(super) fn queue(&mut self, task: TaskIndex, depth: u16, clear: bool) {
         let status = if clear { ProofStatus::Ready } else { ProofStatus::Waiting };
         let order = self.next_order;
         self.next_order += 1;

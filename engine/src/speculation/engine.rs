@@ -298,7 +298,7 @@ impl Speculation {
             opening,
             created_at: self.now,
             expires_at: self.now.saturating_add(self.config.commitment_ttl_ms),
-            depth: self.graph.counted_depth(at),
+            depth: self.graph.counted_depth(at).into(),
             status: CommitmentStatus::Created,
             checkpoint: false,
             proof: None,
@@ -315,7 +315,7 @@ impl Speculation {
         self.ledger.set_proof(at, proof);
         let status = CommitmentStatus::ProofGenerated;
         self.tell(at, SpeculationEventKind::CommitmentUpdated { status });
-        self.deferral.queue(at, self.graph.counted_depth(at), self.graph.is_clear(at));
+        self.deferral.queue(at, self.graph.counted_depth(at).into(), self.graph.is_clear(at));
         self.tell_proof(at);
         self.watch(at);
         self.settle();

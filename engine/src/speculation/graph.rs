@@ -28,28 +28,22 @@ use std::collections::BTreeSet;
 pub const COUNTED: u8 = 32;
 const _: () = assert!(COUNTED as u64 > super::config::MAX_DEPTH, "an accepted depth is kept");
 
-/// The status of a task (AgenC §4.1, `DependencyStatus`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum DependencyStatus {
-    /// Scheduled, but its output is not known yet.
-    #[default]
-    Pending,
-    /// Its output is known, but its proof is not confirmed.
-    Speculative,
-    Confirmed,
-    /// It failed, and its rollback undid the tasks below it.
-    Failed,
-    /// It was rolled back because an ancestor failed.
-    RolledBack,
+names! {
+    /// The status of a task (AgenC §4.1, `DependencyStatus`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub enum DependencyStatus {
+        /// Scheduled, but its output is not known yet.
+        #[default]
+        Pending = "pending",
+        /// Its output is known, but its proof is not confirmed.
+        Speculative = "speculative",
+        Confirmed = "confirmed",
+        /// It failed, and its rollback undid the tasks below it.
+        Failed = "failed",
+        /// It was rolled back because an ancestor failed.
+        RolledBack = "rolled_back",
+    }
 }
-
-names!(DependencyStatus:
-    Pending = "pending",
-    Speculative = "speculative",
-    Confirmed = "confirmed",
-    Failed = "failed",
-    RolledBack = "rolled_back",
-);
 
 impl DependencyStatus {
     /// Whether the task is neither confirmed, failed nor rolled back.

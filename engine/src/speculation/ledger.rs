@@ -10,30 +10,22 @@ use super::{
 use crate::{names, primitives::Hash};
 use std::{collections::BTreeSet, fmt};
 
-/// The status of a commitment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CommitmentStatus {
-    /// The output is known, but its proof is not made.
-    Created,
-    ProofGenerated,
-    /// The proof is on its way to the chain.
-    Submitted,
-    Confirmed,
-    Failed,
-    /// Its lifetime ended before it was confirmed.
-    Expired,
-    RolledBack,
+names! {
+    /// The status of a commitment.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CommitmentStatus {
+        /// The output is known, but its proof is not made.
+        Created = "created",
+        ProofGenerated = "proof_generated",
+        /// The proof is on its way to the chain.
+        Submitted = "submitted",
+        Confirmed = "confirmed",
+        Failed = "failed",
+        /// Its lifetime ended before it was confirmed.
+        Expired = "expired",
+        RolledBack = "rolled_back",
+    }
 }
-
-names!(CommitmentStatus:
-    Created = "created",
-    ProofGenerated = "proof_generated",
-    Submitted = "submitted",
-    Confirmed = "confirmed",
-    Failed = "failed",
-    Expired = "expired",
-    RolledBack = "rolled_back",
-);
 
 impl CommitmentStatus {
     /// Whether its proof may still be confirmed.
@@ -71,7 +63,7 @@ pub struct OutputCommitment {
     /// End of its lifetime, in milliseconds.
     pub expires_at: u64,
     /// The task's depth when the commitment was made.
-    pub depth: u8,
+    pub depth: u16,
     pub status: CommitmentStatus,
     /// Whether the output is kept if a rollback undoes the task (policy `checkpoint`).
     pub checkpoint: bool,

@@ -10,8 +10,7 @@
 
 use super::{
     Bonds, CommitmentStatus, Config, DependencyStatus, Graph, Opening, OutputCommitment,
-    PROOF_BYTES, ParentLink, ProofStatus, Reason, RollbackReason, Speculation, Stake, Summary,
-    TaskId,
+    ParentLink, ProofStatus, Reason, RollbackReason, Speculation, Stake, Summary, TaskId,
     away::{Away, TRIES},
     breaker::Breaker,
     deadlines::NEVER,
@@ -52,107 +51,51 @@ fn wrong(what: &'static str) -> SnapshotError {
     SnapshotError::Inconsistent { what, task: None }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Image {
-    version: u64,
-    config: Vec<(String, String)>,
-    now: u64,
-    stake: Stake,
-    bonds: Bonds,
-    breaker: Breaker,
-    away: Option<Away>,
-    cooldown_until: u64,
-    pruned_at: u64,
-    next_order: u64,
-    next_submission: u64,
-    triggers: Vec<(TaskId, RollbackReason)>,
-    checkpoints: Vec<CheckpointImage>,
-    history: Vec<Summary>,
-    counters: Counters,
-    tasks: Vec<TaskImage>,
-    retired: Vec<u32>,
+record! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Image {
+        version: u64,
+        config: Vec<(String, String)>,
+        now: u64,
+        stake: Stake,
+        bonds: Bonds,
+        breaker: Breaker,
+        away: Option<Away>,
+        cooldown_until: u64,
+        pruned_at: u64,
+        next_order: u64,
+        next_submission: u64,
+        triggers: Vec<(TaskId, RollbackReason)>,
+        checkpoints: Vec<Checkpoint>,
+        history: Vec<Summary>,
+        counters: Counters,
+        tasks: Vec<TaskImage>,
+        retired: Vec<u32>,
+    }
 }
-record!(Image {
-    version,
-    config,
-    now,
-    stake,
-    bonds,
-    breaker,
-    away,
-    cooldown_until,
-    pruned_at,
-    next_order,
-    next_submission,
-    triggers,
-    checkpoints,
-    history,
-    counters,
-    tasks,
-    retired,
-});
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TaskImage {
-    id: TaskId,
-    /// The parents' places, and whether the link is only for order.
-    parents: Vec<(u32, bool)>,
-    status: DependencyStatus,
-    bond: u64,
-    inputs: Hash,
-    accepted_at: u64,
-    claim_expires_at: u64,
-    attempt: u32,
-    held: bool,
-    commitment: Option<CommitmentImage>,
-    proof: ProofImage,
+record! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct TaskImage {
+        id: TaskId,
+        /// The parents' places, and whether the link is only for order.
+        parents: Vec<(u32, bool)>,
+        status: DependencyStatus,
+        bond: u64,
+        inputs: Hash,
+        accepted_at: u64,
+        claim_expires_at: u64,
+        attempt: u32,
+        held: bool,
+        commitment: Option<OutputCommitment>,
+        proof: DeferredTask,
+    }
 }
-record!(TaskImage {
-    id,
-    parents,
-    status,
-    bond,
-    inputs,
-    accepted_at,
-    claim_expires_at,
-    attempt,
-    held,
-    commitment,
-    proof,
-});
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CommitmentImage {
-    opening: Opening,
-    created_at: u64,
-    expires_at: u64,
-    depth: u16,
-    status: CommitmentStatus,
-    checkpoint: bool,
-    proof: Option<[u8; PROOF_BYTES]>,
-}
-record!(CommitmentImage { opening, created_at, expires_at, depth, status, checkpoint, proof });
 
 record!(Opening { output_commitment, constraint_hash, salt });
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ProofImage {
-    status: ProofStatus,
-    order: u64,
-    until: u64,
-    submission: u64,
-    attempts: u32,
-    depth: u16,
-}
-record!(ProofImage { status, order, until, submission, attempts, depth });
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CheckpointImage {
-    task: TaskId,
-    inputs: Hash,
-    opening: Opening,
-}
-record!(CheckpointImage { task, inputs, opening });
+record!(OutputCommitment { opening, created_at, expires_at, depth, status, checkpoint, proof });
+record!(DeferredTask { order, until, submission, attempts, status, depth });
+record!(Checkpoint { task, inputs, opening });
 
 impl Speculation {
     /// The machine as deterministic CBOR.
@@ -181,7 +124,7 @@ impl Speculation {
         }
         let place = |task: TaskIndex| places[usize::from(task)];
         let task = |&task: &TaskIndex| {
-            let (terms, entry) = (&self.terms[task], self.deferral.get(task));
+            let terms = &self.terms[task];
             let parents = graph.parent_edges(task);
             TaskImage {
                 id: graph.id(task),
@@ -195,13 +138,9 @@ impl Speculation {
                 claim_expires_at: terms.claim_expires_at,
                 attempt: terms.attempt,
                 held: terms.held,
-                commitment: self.ledger.get(task).map(CommitmentImage::of),
-                proof: ProofImage::of(entry),
+                commitment: self.ledger.get(task).cloned(),
+                proof: self.deferral.get(task),
             }
-        };
-        let checkpoint = |one: &Checkpoint| {
-            let Checkpoint { task, inputs, opening } = *one;
-            CheckpointImage { task, inputs, opening }
         };
         Image {
             version: VERSION,
@@ -216,7 +155,7 @@ impl Speculation {
             next_order: self.deferral.next_order,
             next_submission: self.deferral.next_submission,
             triggers: self.triggers.iter().copied().collect(),
-            checkpoints: self.checkpoints.iter().map(checkpoint).collect(),
+            checkpoints: self.checkpoints.iter().cloned().collect(),
             history: self.history.iter().cloned().collect(),
             counters: self.counters.clone(),
             tasks: tasks.iter().map(task).collect(),
@@ -287,9 +226,9 @@ impl Image {
                 .map_err(|what| SnapshotError::Inconsistent { what, task: Some(task.id) })?;
             machine.terms.cover(at);
             machine.terms[at] = task.terms();
-            machine.deferral.put(at, task.proof.entry());
+            machine.deferral.put(at, task.proof);
             if let Some(commitment) = &task.commitment {
-                machine.ledger.create(at, commitment.commitment());
+                machine.ledger.create(at, commitment.clone());
             }
         }
         self.check_rest(&machine.graph)?;
@@ -302,11 +241,7 @@ impl Image {
         machine.deferral.next_order = self.next_order;
         machine.deferral.next_submission = self.next_submission;
         machine.triggers = self.triggers.iter().copied().collect();
-        let checkpoint = |one: &CheckpointImage| {
-            let CheckpointImage { task, inputs, opening } = *one;
-            Checkpoint { task, inputs, opening }
-        };
-        machine.checkpoints = self.checkpoints.iter().map(checkpoint).collect();
+        machine.checkpoints = self.checkpoints.iter().cloned().collect();
         machine.history = self.history.iter().cloned().collect();
         machine.counters = self.counters.clone();
         Ok(machine)
@@ -442,43 +377,5 @@ impl TaskImage {
             proof.status.is_timed() || proof.until == NEVER,
             "a proof has a deadline that its status rules out",
         )
-    }
-}
-
-impl CommitmentImage {
-    fn of(commitment: &OutputCommitment) -> Self {
-        Self {
-            opening: commitment.opening,
-            created_at: commitment.created_at,
-            expires_at: commitment.expires_at,
-            depth: commitment.depth.into(),
-            status: commitment.status,
-            checkpoint: commitment.checkpoint,
-            proof: commitment.proof.as_deref().copied(),
-        }
-    }
-
-    fn commitment(&self) -> OutputCommitment {
-        OutputCommitment {
-            opening: self.opening,
-            created_at: self.created_at,
-            expires_at: self.expires_at,
-            depth: self.depth as u8,
-            status: self.status,
-            checkpoint: self.checkpoint,
-            proof: self.proof.map(Box::new),
-        }
-    }
-}
-
-impl ProofImage {
-    fn of(entry: DeferredTask) -> Self {
-        let DeferredTask { order, until, submission, attempts, status, depth } = entry;
-        Self { status, order, until, submission, attempts, depth: depth.into() }
-    }
-
-    fn entry(&self) -> DeferredTask {
-        let Self { status, order, until, submission, attempts, depth } = *self;
-        DeferredTask { order, until, submission, attempts, status, depth: depth as u8 }
     }
 }

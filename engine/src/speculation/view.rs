@@ -15,33 +15,25 @@ use crate::{
     record,
 };
 
-/// Counts since the start, named like the metrics (AgenC §8.1).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    pub tasks_scheduled: u64,
-    /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL). A repeated request that
-    /// is refused for the same reason counts once
-    /// ([`RunRequest::refused`](super::RunRequest::refused)).
-    pub tasks_rejected: Vec<u64>,
-    /// Proofs handed out for submission, including repetitions.
-    pub proofs_submitted: u64,
-    pub proofs_confirmed: u64,
-    /// Proofs that the chain refused or that were not delivered.
-    pub proofs_failed: u64,
-    /// Rollbacks, in the order of [`RollbackReason::ALL`](super::RollbackReason::ALL).
-    pub rollbacks: Vec<u64>,
-    pub tasks_rolled_back: u64,
+record! {
+    /// Counts since the start, named like the metrics (AgenC §8.1).
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct Counters {
+        pub tasks_scheduled: u64,
+        /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL). A repeated request
+        /// that is refused for the same reason counts once
+        /// ([`RunRequest::refused`](super::RunRequest::refused)).
+        pub tasks_rejected: Vec<u64>,
+        /// Proofs handed out for submission, including repetitions.
+        pub proofs_submitted: u64,
+        pub proofs_confirmed: u64,
+        /// Proofs that the chain refused or that were not delivered.
+        pub proofs_failed: u64,
+        /// Rollbacks, in the order of [`RollbackReason::ALL`](super::RollbackReason::ALL).
+        pub rollbacks: Vec<u64>,
+        pub tasks_rolled_back: u64,
+    }
 }
-
-record!(Counters {
-    tasks_scheduled,
-    tasks_rejected,
-    proofs_submitted,
-    proofs_confirmed,
-    proofs_failed,
-    rollbacks,
-    tasks_rolled_back,
-});
 
 impl Counters {
     pub(super) fn count(row: &mut Vec<u64>, at: usize) {

@@ -40,23 +40,18 @@ const MOST_LATE: u32 = 32;
 /// The number of blocks after which a deferred timer counts as starved (timers.md §6).
 const STARVED_BLOCKS: u32 = 8;
 
-/// The governed rules by which weights change; the defaults are those of timers.md §6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weighting {
-    /// λ, in millionths: at most 1,000,000.
-    pub lambda: u64,
-    /// The minimum weight, in millionths: from 1 to [`START_WEIGHT`].
-    pub min: u64,
-    /// The maximum weight, in millionths: at least [`START_WEIGHT`].
-    pub max: u64,
-    /// The minimum weight of an actor with starved timers, in millionths: from `min` to `max`.
-    pub starvation_floor: u64,
-}
-record!(Weighting { lambda, min, max, starvation_floor });
-
-impl Default for Weighting {
-    fn default() -> Self {
-        Self { lambda: 200_000, min: ONE / 2, max: 2 * ONE, starvation_floor: ONE / 2 * 3 }
+record! {
+    /// The governed rules by which weights change; the defaults are those of timers.md §6.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Weighting {
+        /// λ, in millionths: at most 1,000,000.
+        pub lambda: u64 = 200_000,
+        /// The minimum weight, in millionths: from 1 to [`START_WEIGHT`].
+        pub min: u64 = ONE / 2,
+        /// The maximum weight, in millionths: at least [`START_WEIGHT`].
+        pub max: u64 = 2 * ONE,
+        /// The minimum weight of an actor with starved timers, in millionths: from `min` to `max`.
+        pub starvation_floor: u64 = ONE / 2 * 3,
     }
 }
 

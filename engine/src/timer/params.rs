@@ -74,102 +74,54 @@ pub struct Activation {
 }
 record!(Activation { policy, height });
 
-/// A chain's genesis parameters for timers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params {
-    /// The policy of the first blocks.
-    pub policy: Policy,
-    pub activation: Option<Activation>,
-    /// Blocks after the activation in which `bid` is still accepted but ignored.
-    pub deprecation_blocks: u64,
-    pub scope: FairnessScope,
-    /// Lane basefee of block 1, in wei per cycle.
-    pub genesis_lane_basefee: Wei,
-    pub config: TimerConfig,
-}
-record!(Params { policy, activation, deprecation_blocks, scope, genesis_lane_basefee, config });
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            policy: Policy::Eip1559,
-            activation: None,
-            deprecation_blocks: 1_000,
-            scope: FairnessScope::Actor,
-            genesis_lane_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            config: TimerConfig::default(),
-        }
+record! {
+    /// A chain's genesis parameters for timers.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Params {
+        /// The policy of the first blocks.
+        pub policy: Policy = Policy::Eip1559,
+        pub activation: Option<Activation> = None,
+        /// Blocks after the activation in which `bid` is still accepted but ignored.
+        pub deprecation_blocks: u64 = 1_000,
+        pub scope: FairnessScope = FairnessScope::Actor,
+        /// Lane basefee of block 1, in wei per cycle.
+        pub genesis_lane_basefee: Wei = Wei::new(meter::GENESIS_BASEFEE),
+        pub config: TimerConfig = TimerConfig::default(),
     }
 }
 
-/// `TimerConfig`: the governed parameters (timers.md §1), and a share of fees. Read once per block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimerConfig {
-    /// Maximum blocks from scheduling to the last height at which a timer may fire.
-    pub max_ttl_blocks: u64,
-    pub max_cycles_per_fire: u64,
-    pub max_cells_per_fire: u64,
-    pub max_timers_per_actor: u64,
-    pub gc_cycles_per_block: u64,
-    /// Cycles per block for firing timers.
-    pub lane_timer_cycles: u64,
-    /// Cells per block for firing timers.
-    pub lane_timer_cells: u64,
-    /// Cycles above which a timer is not attempted under `eip1559`.
-    pub max_cycles_per_fire_auction_phase: u64,
-    pub fairness_window_blocks: u64,
-    pub priority_tier_multipliers: Tiers,
-    /// The minimum median tip from which tiers are computed, in wei per cycle.
-    pub priority_tier_floor: u64,
-    /// The minimum share of its bought cycles that a transaction pays, per mille.
-    pub least_share_of_bought_cycles: u64,
-    /// The cost of a cycle of the lane as a share of the lane basefee, per mille (CIP-1 §5).
-    pub lane_fee_multiplier: u64,
-    pub lane_basefee: LaneCurve,
-    pub weights: Weighting,
-}
-record!(TimerConfig {
-    max_ttl_blocks,
-    max_cycles_per_fire,
-    max_cells_per_fire,
-    max_timers_per_actor,
-    gc_cycles_per_block,
-    lane_timer_cycles,
-    lane_timer_cells,
-    max_cycles_per_fire_auction_phase,
-    fairness_window_blocks,
-    priority_tier_multipliers,
-    priority_tier_floor,
-    least_share_of_bought_cycles,
-    lane_fee_multiplier,
-    lane_basefee,
-    weights,
-});
-
-impl Default for TimerConfig {
-    fn default() -> Self {
-        Self {
-            max_ttl_blocks: 2_592_000,
-            max_cycles_per_fire: 550_000,
-            max_cells_per_fire: 550_000,
-            max_timers_per_actor: 1_024,
-            gc_cycles_per_block: 5_000_000,
-            lane_timer_cycles: 2_000_000,
-            lane_timer_cells: meter::MAX_BLOCK_CELLS,
-            max_cycles_per_fire_auction_phase: 250_000,
-            fairness_window_blocks: 1_000,
-            priority_tier_multipliers: Tiers {
-                economy: 800,
-                standard: 1_000,
-                fast: 1_500,
-                urgent: 2_500,
-            },
-            priority_tier_floor: 100,
-            least_share_of_bought_cycles: 125,
-            lane_fee_multiplier: 1_000,
-            lane_basefee: LaneCurve::default(),
-            weights: Weighting::default(),
-        }
+record! {
+    /// `TimerConfig`: the governed parameters (timers.md §1), and a share of fees. Read once per
+    /// block.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TimerConfig {
+        /// Maximum blocks from scheduling to the last height at which a timer may fire.
+        pub max_ttl_blocks: u64 = 2_592_000,
+        pub max_cycles_per_fire: u64 = 550_000,
+        pub max_cells_per_fire: u64 = 550_000,
+        pub max_timers_per_actor: u64 = 1_024,
+        pub gc_cycles_per_block: u64 = 5_000_000,
+        /// Cycles per block for firing timers.
+        pub lane_timer_cycles: u64 = 2_000_000,
+        /// Cells per block for firing timers.
+        pub lane_timer_cells: u64 = meter::MAX_BLOCK_CELLS,
+        /// Cycles above which a timer is not attempted under `eip1559`.
+        pub max_cycles_per_fire_auction_phase: u64 = 250_000,
+        pub fairness_window_blocks: u64 = 1_000,
+        pub priority_tier_multipliers: Tiers = Tiers {
+            economy: 800,
+            standard: 1_000,
+            fast: 1_500,
+            urgent: 2_500,
+        },
+        /// The minimum median tip from which tiers are computed, in wei per cycle.
+        pub priority_tier_floor: u64 = 100,
+        /// The minimum share of its bought cycles that a transaction pays, per mille.
+        pub least_share_of_bought_cycles: u64 = 125,
+        /// The cost of a cycle of the lane as a share of the lane basefee, per mille (CIP-1 §5).
+        pub lane_fee_multiplier: u64 = 1_000,
+        pub lane_basefee: LaneCurve = LaneCurve::default(),
+        pub weights: Weighting = Weighting::default(),
     }
 }
 

@@ -18,58 +18,42 @@ pub struct Bid {
 }
 record!(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
 
-/// A scheduled call of an actor to itself (timers.md §1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timer {
-    /// The hash from [`timer_id`].
-    pub id: Hash,
-    /// The place in the order of insertion, over all of the chain's timers.
-    pub seq: u64,
-    /// The owner, under whose identity the handler runs.
-    pub actor: Address,
-    /// The earliest height at which it fires.
-    pub height: Height,
-    pub payload: Vec<u8>,
-    /// The handler; absent: the one named in the payload, or the default ([`called`]).
-    pub handler: Option<String>,
-    /// The payer: the actor, or the sender of the scheduling transaction.
-    pub fee_payer: Address,
-    /// Maximum cycles of a fire.
-    pub gas_limit: u64,
-    /// Maximum cells of a fire: a multiple of [`Due::CELLS`](super::Due::CELLS).
-    pub cell_limit: u64,
-    /// Maximum cost of a fire for a payer other than the actor.
-    pub promised: Option<Wei>,
-    pub expires_at: Height,
-    /// Maximum wei per cycle, including lane basefee and priority. At most 2^64 − 2, which exceeds
-    /// every balance.
-    pub max_fee_per_cycle: Wei,
-    /// Maximum wei per cycle for the proposer, part of the above.
-    pub max_priority_fee_per_cycle: Wei,
-    pub scheduled_at: Height,
-    /// The actor that is asked for a bid at fire time, which replaces the two fees above.
-    pub gba: Option<Address>,
-    pub bid: Option<Bid>,
-}
 // For code that stores timers outside the chain; the queue has its own shorter form.
-record!(Timer {
-    id,
-    seq,
-    actor,
-    height,
-    payload,
-    handler,
-    fee_payer,
-    gas_limit,
-    cell_limit,
-    promised,
-    expires_at,
-    max_fee_per_cycle,
-    max_priority_fee_per_cycle,
-    scheduled_at,
-    gba,
-    bid,
-});
+record! {
+    /// A scheduled call of an actor to itself (timers.md §1).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Timer {
+        /// The hash from [`timer_id`].
+        pub id: Hash,
+        /// The place in the order of insertion, over all of the chain's timers.
+        pub seq: u64,
+        /// The owner, under whose identity the handler runs.
+        pub actor: Address,
+        /// The earliest height at which it fires.
+        pub height: Height,
+        pub payload: Vec<u8>,
+        /// The handler; absent: the one named in the payload, or the default ([`called`]).
+        pub handler: Option<String>,
+        /// The payer: the actor, or the sender of the scheduling transaction.
+        pub fee_payer: Address,
+        /// Maximum cycles of a fire.
+        pub gas_limit: u64,
+        /// Maximum cells of a fire: a multiple of [`Due::CELLS`](super::Due::CELLS).
+        pub cell_limit: u64,
+        /// Maximum cost of a fire for a payer other than the actor.
+        pub promised: Option<Wei>,
+        pub expires_at: Height,
+        /// Maximum wei per cycle, including lane basefee and priority. At most 2^64 − 2, which
+        /// exceeds every balance.
+        pub max_fee_per_cycle: Wei,
+        /// Maximum wei per cycle for the proposer, part of the above.
+        pub max_priority_fee_per_cycle: Wei,
+        pub scheduled_at: Height,
+        /// The actor that is asked for a bid at fire time, which replaces the two fees above.
+        pub gba: Option<Address>,
+        pub bid: Option<Bid>,
+    }
+}
 
 /// keccak256(actor ‖ height ‖ payload ‖ nonce), integers of 8 bytes, big-endian (timers.md §1).
 pub fn timer_id(actor: &Address, height: Height, payload: &[u8], nonce: u64) -> Hash {

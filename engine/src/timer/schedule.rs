@@ -33,45 +33,32 @@ const LAST_SYSTEM_ACTOR: u8 = 0x0f;
 /// The maximum of a fee field; the next value means the default bid (see [`super::Due`]).
 const MAX_FEE: Wei = Wei::new(u64::MAX as u128 - 1);
 
-/// A request for a timer; absent fields get defaults.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimerRequest {
-    pub actor: Address,
-    pub height: Height,
-    pub payload: Vec<u8>,
-    pub handler: Option<String>,
-    /// The payer (default: the actor).
-    pub fee_payer: Option<Address>,
-    /// Maximum cycles of a fire (default: the maximum).
-    pub gas_limit: Option<u64>,
-    /// Maximum cells of a fire (default: [`DEFAULT_CELL_LIMIT`]).
-    pub cell_limit: Option<u64>,
-    /// The last height at which it may fire (default: the maximum).
-    pub expires_at: Option<Height>,
-    pub max_fee_per_cycle: Option<Wei>,
-    pub max_priority_fee_per_cycle: Option<Wei>,
-    /// The urgency, used if no priority is given.
-    pub tier: Option<Tier>,
-    /// The actor that is asked for a bid when the timer is due.
-    pub gba: Option<Address>,
-    /// Whether the withdrawn parameter `bid` was given.
-    pub bid: bool,
+record! {
+    /// A request for a timer; absent fields get defaults.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct TimerRequest {
+        pub actor: Address,
+        pub height: Height,
+        pub payload: Vec<u8>,
+        pub handler: Option<String>,
+        /// The payer (default: the actor).
+        pub fee_payer: Option<Address>,
+        /// Maximum cycles of a fire (default: the maximum).
+        pub gas_limit: Option<u64>,
+        /// Maximum cells of a fire (default: [`DEFAULT_CELL_LIMIT`]).
+        pub cell_limit: Option<u64>,
+        /// The last height at which it may fire (default: the maximum).
+        pub expires_at: Option<Height>,
+        pub max_fee_per_cycle: Option<Wei>,
+        pub max_priority_fee_per_cycle: Option<Wei>,
+        /// The urgency, used if no priority is given.
+        pub tier: Option<Tier>,
+        /// The actor that is asked for a bid when the timer is due.
+        pub gba: Option<Address>,
+        /// Whether the withdrawn parameter `bid` was given.
+        pub bid: bool,
+    }
 }
-record!(TimerRequest {
-    actor,
-    height,
-    payload,
-    handler,
-    fee_payer,
-    gas_limit,
-    cell_limit,
-    expires_at,
-    max_fee_per_cycle,
-    max_priority_fee_per_cycle,
-    tier,
-    gba,
-    bid,
-});
 
 /// The conditions under which a block's timers are scheduled.
 #[derive(Clone, Copy, Debug)]

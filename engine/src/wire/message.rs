@@ -111,27 +111,22 @@ pub struct BackpressureSignal {
 }
 message!(0x12 Control BackpressureSignal { active_jobs, max_concurrent, accepting_new, reason });
 
-/// A temporary change of what a runner can serve, relative to its registration; advisory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CapabilityDelta {
-    pub block_height: Height,
-    pub added_capabilities: Labels,
-    /// Not served until added again.
-    pub removed_capabilities: Labels,
-    pub added_entitlements: Labels,
-    /// Not held until added again.
-    pub removed_entitlements: Labels,
-    /// The runner's signature over all fields above.
-    pub signed: Signature,
+record! {
+    /// A temporary change of what a runner can serve, relative to its registration; advisory.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct CapabilityDelta {
+        pub block_height: Height,
+        pub added_capabilities: Labels,
+        /// Not served until added again.
+        pub removed_capabilities: Labels,
+        pub added_entitlements: Labels,
+        /// Not held until added again.
+        pub removed_entitlements: Labels,
+        /// The runner's signature over all fields above.
+        pub signed: Signature,
+    }
 }
-message!(0x13 Control CapabilityDelta {
-    block_height,
-    added_capabilities,
-    removed_capabilities,
-    added_entitlements,
-    removed_entitlements,
-    signed,
-});
+message!(0x13 Control CapabilityDelta);
 
 /// The contents of a [`CapabilityDelta`], before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

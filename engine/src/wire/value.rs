@@ -7,6 +7,7 @@
 
 use super::Channel;
 use crate::{
+    names,
     primitives::{
         Address, Hash, Signature,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -27,37 +28,12 @@ macro_rules! texts {
         }
 
         impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
             pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-
-            fn from_text(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == text)
+                self.name()
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl Encode for $name {
-            fn encode(&self, w: &mut Writer) {
-                w.text(self.as_str());
-            }
-        }
-
-        impl Decode for $name {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                Self::from_text(r.text(Text::LIMIT)?)
-                    .ok_or(DecodeError::Invalid(concat!("not a ", stringify!($name))))
-            }
-        }
+        names!($name, Text::LIMIT, concat!("not a ", stringify!($name)); $($variant = $text,)*);
     };
 }
 
@@ -265,8 +241,7 @@ impl Encode for Labels {
 
 impl Decode for Labels {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let len = r.list(Self::LIMIT)?;
-        (0..len).map(|_| Text::decode(r)).collect::<Result<_, _>>().map(Self)
+        r.items(Self::LIMIT).map(Self)
     }
 }
 
@@ -296,8 +271,7 @@ impl Encode for JobIds {
 
 impl Decode for JobIds {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let len = r.list(Self::LIMIT)?;
-        (0..len).map(|_| Hash::decode(r)).collect::<Result<_, _>>().map(Self)
+        r.items(Self::LIMIT).map(Self)
     }
 }
 
@@ -415,9 +389,8 @@ impl Encode for Reveals {
 
 impl Decode for Reveals {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let len = r.list(Self::LIMIT)?;
-        let reveals = (0..len).map(|_| RevealedResult::decode(r)).collect::<Result<_, _>>()?;
-        Self::new(reveals).map_err(|_| DecodeError::Invalid("results longer than a frame holds"))
+        Self::new(r.items(Self::LIMIT)?)
+            .map_err(|_| DecodeError::Invalid("results longer than a frame holds"))
     }
 }
 
@@ -464,6 +437,6 @@ impl FromStr for GoodbyeReason {
     type Err = ReasonError;
 
     fn from_str(text: &str) -> Result<Self, ReasonError> {
-        Self::from_text(text).ok_or_else(|| ReasonError(text.to_owned()))
+        Self::named(text).ok_or_else(|| ReasonError(text.to_owned()))
     }
 }

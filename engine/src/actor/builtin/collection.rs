@@ -171,8 +171,7 @@ impl Machine<'_> {
     pub(super) fn dict_from_keys(&mut self, args: &Args) -> Result<Value, Fault> {
         let [keys, value] = self.parameters(args, "fromkeys", ["", ""], 1)?;
         let keys = self.items(keys.unwrap_or(Value::None), "fromkeys' argument")?;
-        let dict = self.new_dict()?;
-        let Value::Dict(id) = dict else { unreachable!("it was made here") };
+        let (dict, id) = self.new_dict()?;
         for key in keys {
             self.dict_put(id, key, value.unwrap_or(Value::None))?;
         }
@@ -194,8 +193,7 @@ impl Machine<'_> {
             }
             Method::DictCopy => {
                 let [] = self.parameters(args, name, [], 0)?;
-                let copy = self.new_dict()?;
-                let Value::Dict(into) = copy else { unreachable!("it was made here") };
+                let (copy, into) = self.new_dict()?;
                 self.dict_update(into, dict)?;
                 Ok(copy)
             }
@@ -256,12 +254,6 @@ impl Machine<'_> {
                 Ok(default)
             }
             Method::DictUpdate => {
-                if args.positional > 1 {
-                    return failed(format!(
-                        "update() takes at most 1 positional argument, got {}",
-                        args.positional
-                    ));
-                }
                 self.update(dict, args, "update")?;
                 Ok(Value::None)
             }
@@ -276,6 +268,10 @@ impl Machine<'_> {
         args: &Args,
         function: &'static str,
     ) -> Result<(), Fault> {
+        let got = args.positional;
+        if got > 1 {
+            return failed(format!("{function}() takes at most 1 positional argument, got {got}"));
+        }
         match self.argument(args, 0) {
             None => {}
             Some(Value::Dict(from)) => self.dict_update(into, from)?,

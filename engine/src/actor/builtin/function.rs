@@ -70,14 +70,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn dict(&mut self, args: &Args) -> Result<Value, Fault> {
-        let dict = self.new_dict()?;
-        let Value::Dict(id) = dict else { unreachable!("it was made here") };
-        if args.positional > 1 {
-            return failed(format!(
-                "dict() takes at most 1 positional argument, got {}",
-                args.positional
-            ));
-        }
+        let (dict, id) = self.new_dict()?;
         self.update(id, args, "dict")?;
         Ok(dict)
     }

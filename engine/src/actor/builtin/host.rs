@@ -384,17 +384,14 @@ impl<'a> Machine<'a> {
                 .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
         let payload = self.payload_bytes(payload)?;
-        let u64_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.u64_in(value, what).map(Some),
-            None => Ok(None),
+        let u64_of = |value: Option<Value>, what: &str| {
+            value.map(|value| self.u64_in(value, what)).transpose()
         };
-        let wei_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.wei_in(value, what).map(Some),
-            None => Ok(None),
+        let wei_of = |value: Option<Value>, what: &str| {
+            value.map(|value| self.wei_in(value, what)).transpose()
         };
-        let address_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.address_in(Some(value), what).map(Some),
-            None => Ok(None),
+        let address_of = |value: Option<Value>, what: &str| {
+            value.map(|value| self.address_in(Some(value), what)).transpose()
         };
         let height = u64_of(height, "height")?.unwrap_or_default();
         let (gas_limit, expires_at) = (u64_of(gas, "gas_limit")?, u64_of(expires, "expires_at")?);
@@ -402,14 +399,10 @@ impl<'a> Machine<'a> {
         let max_fee_per_cycle = wei_of(fee, "max_fee_per_cycle")?;
         let max_priority_fee_per_cycle = wei_of(priority, "max_priority_fee_per_cycle")?;
         let (fee_payer, gba) = (address_of(payer, "fee_payer")?, address_of(gba, "gba")?);
-        let handler = match handler {
-            Some(handler) => Some(self.long_name_in(Some(handler), "a handler's name")?),
-            None => None,
-        };
-        let tier = match tier {
-            Some(tier) => Some(self.name_in(Some(tier), "a priority tier")?),
-            None => None,
-        };
+        let handler = handler
+            .map(|handler| self.long_name_in(Some(handler), "a handler's name"))
+            .transpose()?;
+        let tier = tier.map(|tier| self.name_in(Some(tier), "a priority tier")).transpose()?;
         let timer = TimerCall {
             height: Height::new(height),
             payload,
@@ -437,9 +430,8 @@ impl<'a> Machine<'a> {
             .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
         let payload = self.payload_bytes(payload)?;
-        let u64_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.u64_in(value, what).map(Some),
-            None => Ok(None),
+        let u64_of = |value: Option<Value>, what: &str| {
+            value.map(|value| self.u64_in(value, what)).transpose()
         };
         let blocks = self.u64_in(blocks.unwrap_or(Value::None), "blocks")?;
         let (gas_limit, cell_limit) = (u64_of(gas, "gas_limit")?, u64_of(cells, "cell_limit")?);
@@ -448,10 +440,9 @@ impl<'a> Machine<'a> {
             return failed("set_timeout needs the agent that bids for the timer: gba");
         }
         let gba = self.address_in(gba, "gba")?;
-        let handler = match handler {
-            Some(handler) => Some(self.long_name_in(Some(handler), "a handler's name")?),
-            None => None,
-        };
+        let handler = handler
+            .map(|handler| self.long_name_in(Some(handler), "a handler's name"))
+            .transpose()?;
         let timer = TimerCall {
             height: self.host()?.height.after(blocks),
             payload,

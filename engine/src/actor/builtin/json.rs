@@ -130,46 +130,31 @@ impl Machine<'_> {
                 self.meter.depth_fits(depth)?;
                 reader.eat(b'[');
                 let mut items = Vec::new();
-                reader.skip_white();
-                if !reader.eat(b']') {
-                    loop {
-                        self.meter.entries_fit(items.len() + 1)?;
-                        self.meter.alloc(Value::COST)?;
-                        items.push(self.read_json(reader, depth + 1)?);
-                        reader.skip_white();
-                        if reader.eat(b']') {
-                            break;
-                        }
-                        reader.expect(b',', "a comma or ]")?;
-                    }
-                }
+                reader.elements(b']', "a comma or ]", |reader| {
+                    self.meter.entries_fit(items.len() + 1)?;
+                    self.meter.alloc(Value::COST)?;
+                    items.push(self.read_json(reader, depth + 1)?);
+                    Ok::<_, Fault>(())
+                })?;
                 self.new_list(items)
             }
             Some(b'{') => {
                 self.meter.depth_fits(depth)?;
                 reader.eat(b'{');
-                let dict = self.new_dict()?;
-                let Value::Dict(id) = dict else { unreachable!("it was made here") };
-                reader.skip_white();
-                if !reader.eat(b'}') {
-                    loop {
-                        reader.skip_white();
-                        let key = reader.string()?;
-                        self.take_text(key.len())?;
-                        let key = self.paid_text(key);
-                        reader.skip_white();
-                        reader.expect(b':', "a colon")?;
-                        let value = self.read_json(reader, depth + 1)?;
-                        if self.dict_put(id, key, value)? {
-                            reader.fail::<()>("a new key")?;
-                        }
-                        reader.skip_white();
-                        if reader.eat(b'}') {
-                            break;
-                        }
-                        reader.expect(b',', "a comma or }")?;
+                let (dict, id) = self.new_dict()?;
+                reader.elements(b'}', "a comma or }", |reader| {
+                    reader.skip_white();
+                    let key = reader.string()?;
+                    self.take_text(key.len())?;
+                    let key = self.paid_text(key);
+                    reader.skip_white();
+                    reader.expect(b':', "a colon")?;
+                    let value = self.read_json(reader, depth + 1)?;
+                    if self.dict_put(id, key, value)? {
+                        reader.fail::<()>("a new key")?;
                     }
-                }
+                    Ok::<_, Fault>(())
+                })?;
                 Ok(dict)
             }
             _ => Ok(reader.fail("a value")?),

@@ -122,8 +122,7 @@ impl<'a> Machine<'a> {
 
     /// A dict of text keys.
     fn entry(&mut self, fields: &[(&str, Value)]) -> Result<Value, Fault> {
-        let dict = self.new_dict()?;
-        let Value::Dict(id) = dict else { unreachable!("it was made here") };
+        let (dict, id) = self.new_dict()?;
         for (key, value) in fields {
             let key = self.new_text(key)?;
             self.dict_put(id, key, *value)?;

@@ -282,8 +282,8 @@ impl<'a> Machine<'a> {
                     *slot = self.new_tuple(self.stack[rest].to_vec())?;
                 }
                 ParameterKind::NamedRest => {
-                    *slot = self.new_dict()?;
-                    named_rest = Some(*slot);
+                    let (dict, id) = self.new_dict()?;
+                    (*slot, named_rest) = (dict, Some(id));
                 }
                 ParameterKind::Normal | ParameterKind::Named => {}
             }
@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
                     return failed(format!("parameter {name} is given more than once"));
                 }
                 (Some(slot), _) => slots[slot] = value,
-                (None, Some(Value::Dict(dict))) => {
+                (None, Some(dict)) => {
                     let key = self.named_text(args, index)?;
                     self.dict_put(dict, key, value)?;
                 }

@@ -33,6 +33,10 @@ pub(in crate::actor) enum Loop {
     },
 }
 
+fn not_iterable<T>(value: Value) -> Result<T, Fault> {
+    failed(format!("operation not supported: {} is not iterable", value.kind()))
+}
+
 impl Machine<'_> {
     pub(super) fn begin_loop(&mut self, over: Value) -> Result<Loop, Fault> {
         Ok(match over {
@@ -54,12 +58,7 @@ impl Machine<'_> {
                 let range = self.heap.range(of);
                 Loop::Range { next: range.start, step: range.step, left: range.len() }
             }
-            other => {
-                return failed(format!(
-                    "operation not supported: {} is not iterable",
-                    other.kind()
-                ));
-            }
+            other => return not_iterable(other),
         })
     }
 
@@ -182,12 +181,7 @@ impl Machine<'_> {
             | Value::Dict(_)
             | Value::Range(_)
             | Value::Text(_) => self.count(of)?,
-            other => {
-                return failed(format!(
-                    "operation not supported: {} is not iterable",
-                    other.kind()
-                ));
-            }
+            other => return not_iterable(other),
         };
         if got != count {
             let few = if got < count { "few" } else { "many" };

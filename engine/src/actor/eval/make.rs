@@ -36,9 +36,12 @@ impl Machine<'_> {
         Ok(self.heap.own.tuple(items.into()))
     }
 
-    pub(in crate::actor) fn new_dict(&mut self) -> Result<Value, Fault> {
+    /// An empty dict, and its id.
+    pub(in crate::actor) fn new_dict(&mut self) -> Result<(Value, Id), Fault> {
         self.meter.alloc(Dict::COST)?;
-        Ok(self.heap.own.dict(Dict::default()))
+        let dict = self.heap.own.dict(Dict::default());
+        let Value::Dict(id) = dict else { unreachable!("it was made here") };
+        Ok((dict, id))
     }
 
     /// Pays for a string of `bytes` bytes that does not exist yet: its heap, and the bytes moved.

@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
                 }
                 Op::Dict => {
                     self.meter.step(node)?;
-                    let dict = self.new_dict()?;
+                    let (dict, _) = self.new_dict()?;
                     self.stack.push(dict);
                 }
                 Op::Entry | Op::Put => {

@@ -100,8 +100,7 @@ impl Machine<'_> {
             }
             (BinOp::Percent, Value::Text(format), _) => self.interpolate(format, right),
             (BinOp::BitOr, Value::Dict(a), Value::Dict(b)) => {
-                let merged = self.new_dict()?;
-                let Value::Dict(into) = merged else { unreachable!("it was made here") };
+                let (merged, into) = self.new_dict()?;
                 self.dict_update(into, a)?;
                 self.dict_update(into, b)?;
                 Ok(merged)

@@ -41,37 +41,24 @@ impl Part {
     }
 }
 
-/// The values of a state outside its maps, except presence.
-struct Scalars {
-    chain_id: u64,
-    params: Arc<Params>,
-    basefee_cycle: Wei,
-    basefee_cell: Wei,
-    burned: Burned,
-    orders: Arc<Vec<OrderSince>>,
-    seed_certificate: Option<SeedCertificate>,
-    migration: Migration,
-    connectivity: Connectivity,
-    bonds: Bonds,
-    subset_epoch_blocks: u64,
-    lane: Lane,
-    callbacks: Arc<Vec<PendingCallback>>,
+record! {
+    /// The values of a state outside its maps, except presence.
+    struct Scalars {
+        chain_id: u64,
+        params: Arc<Params>,
+        basefee_cycle: Wei,
+        basefee_cell: Wei,
+        burned: Burned,
+        orders: Arc<Vec<OrderSince>>,
+        seed_certificate: Option<SeedCertificate>,
+        migration: Migration,
+        connectivity: Connectivity,
+        bonds: Bonds,
+        subset_epoch_blocks: u64,
+        lane: Lane,
+        callbacks: Arc<Vec<PendingCallback>>,
+    }
 }
-record!(Scalars {
-    chain_id,
-    params,
-    basefee_cycle,
-    basefee_cell,
-    burned,
-    orders,
-    seed_certificate,
-    migration,
-    connectivity,
-    bonds,
-    subset_epoch_blocks,
-    lane,
-    callbacks,
-});
 
 impl State {
     /// Commits to everything that later blocks depend on.

@@ -143,16 +143,14 @@ impl State {
         id: &Hash,
         by: Address,
         may: impl Fn(&Self, &Timer) -> bool,
-        events: &mut Vec<EventKind>,
-    ) -> Result<(), TimerError> {
+    ) -> Result<TimerCancelled, TimerError> {
         let timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
         let actor = timer.actor;
         if !may(self, &timer) {
             return Err(TimerError::Unauthorized { who: by, actor });
         }
         self.timers.queue.remove(id);
-        events.push(TimerCancelled { timer_id: *id, actor, by }.into());
-        Ok(())
+        Ok(TimerCancelled { timer_id: *id, actor, by })
     }
 
     /// Extends a timer's lifetime if `may` allows it. An error names `by`.
@@ -162,16 +160,14 @@ impl State {
         (id, expires_at): (&Hash, Height),
         by: Address,
         may: impl Fn(&Self, &Timer) -> bool,
-        events: &mut Vec<EventKind>,
-    ) -> Result<(), TimerError> {
+    ) -> Result<TimerExtended, TimerError> {
         let mut timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
         if !may(self, &timer) {
             return Err(TimerError::Unauthorized { who: by, actor: timer.actor });
         }
         terms.extend(&mut timer, expires_at)?;
         self.timers.queue.replace(&timer);
-        events.push(TimerExtended { timer_id: *id, actor: timer.actor, expires_at }.into());
-        Ok(())
+        Ok(TimerExtended { timer_id: *id, actor: timer.actor, expires_at })
     }
 
     pub(in crate::chain) fn deployed(&self, who: Address, timer: &Timer) -> bool {

@@ -20,68 +20,133 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The action of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Payload {
-    Transfer(Transfer),
+/// The table of payloads: tag in the encoding, name, contents, and what it costs.
+macro_rules! payloads {
+    (
+        $($(#[$doc:meta])* $tag:literal $name:literal $kind:ident($body:ty),
+            $contents:pat => $charge:expr;)*
+        without a body:
+        $($bare_tag:literal $bare_name:literal $bare:ident => $bare_charge:expr;)*
+    ) => {
+        /// The action of a transaction.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Payload {
+            $($(#[$doc])* $kind($body),)*
+            $($bare,)*
+        }
+
+        impl Payload {
+            /// The tag of the payload's kind in the encoding, and its name.
+            const fn kind(&self) -> (u64, &'static str) {
+                match self {
+                    $(Self::$kind(_) => ($tag, $name),)*
+                    $(Self::$bare => ($bare_tag, $bare_name),)*
+                }
+            }
+
+            pub(super) fn charge(&self) -> Charge {
+                match self {
+                    $(Self::$kind($contents) => $charge,)*
+                    $(Self::$bare => $bare_charge,)*
+                }
+            }
+        }
+
+        impl Encode for Payload {
+            fn encode(&self, w: &mut Writer) {
+                let body: Option<&dyn Encode> = match self {
+                    $(Self::$kind(body) => Some(body),)*
+                    $(Self::$bare => None,)*
+                };
+                w.list(1 + usize::from(body.is_some()));
+                w.u64(self.kind().0);
+                if let Some(body) = body {
+                    body.encode(w);
+                }
+            }
+        }
+
+        impl Decode for Payload {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                let len = r.list(2)?;
+                match (r.u64()?, len) {
+                    $(($tag, 2) => Decode::decode(r).map(Self::$kind),)*
+                    $(($bare_tag, 1) => Ok(Self::$bare),)*
+                    _ => Err(DecodeError::Invalid("unknown transaction kind")),
+                }
+            }
+        }
+    };
+}
+
+// Gaps are reserved for later versions; tags of system instructions are their opcodes (CIP-1 §12).
+payloads! {
+    1 "transfer" Transfer(Transfer), _ => meter::TRANSFER;
     /// Deploys a module as an actor.
-    DeployActor(DeployActor),
+    2 "deploy_actor" DeployActor(DeployActor), _ => meter::METERED;
     /// Calls a handler of an actor.
-    CallActor(CallActor),
+    3 "call_actor" CallActor(CallActor), _ => meter::METERED;
     /// Schedules a timer of an actor that the sender deployed.
-    ScheduleTimer(Arc<timer::TimerRequest>),
+    4 "schedule_timer" ScheduleTimer(Arc<timer::TimerRequest>),
+        timer => meter::timer(timer.payload.len());
     /// Cancels a timer that the sender pays for, or of an actor that the sender deployed.
-    CancelTimer(CancelTimer),
+    5 "cancel_timer" CancelTimer(CancelTimer), _ => meter::timer(0);
     /// Extends the lifetime of a timer of an actor that the sender deployed.
-    ExtendTimer(ExtendTimer),
+    6 "extend_timer" ExtendTimer(ExtendTimer), _ => meter::timer(0);
     /// Registers the sender as a runner.
-    RegisterRunner(RegisterRunner),
+    16 "register_runner" RegisterRunner(RegisterRunner), _ => meter::REGISTER_RUNNER;
     /// Changes the capabilities, price or stake of the sender, a runner.
-    UpdateRunner(UpdateRunner),
-    DeregisterRunner,
-    RunnerHeartbeat,
+    17 "update_runner" UpdateRunner(UpdateRunner), _ => meter::UPDATE_RUNNER;
     /// Makes a runner a member of a pool.
-    GrantEntitlement(GrantEntitlement),
+    20 "grant_entitlement" GrantEntitlement(GrantEntitlement), _ => meter::ENTITLEMENT;
     /// Removes a runner from a pool.
-    RevokeEntitlement(RevokeEntitlement),
-    SubmitJob(Arc<JobSpec>),
+    21 "revoke_entitlement" RevokeEntitlement(RevokeEntitlement), _ => meter::ENTITLEMENT;
+    32 "submit_job" SubmitJob(Arc<JobSpec>), _ => meter::SUBMIT_JOB;
     /// Cancels a job of the sender's, or of an actor that it deployed.
-    CancelJob(CancelJob),
+    33 "cancel_job" CancelJob(CancelJob), _ => meter::CANCEL_JOB;
     /// Submits a committee member's commitment to its result.
-    CommitResult(CommitResult),
+    34 "commit_result" CommitResult(CommitResult), _ => meter::COMMIT_RESULT;
     /// Reveals results that were committed to.
-    RevealResults(RevealResults),
+    35 "reveal_results" RevealResults(RevealResults),
+        reveal => meter::reveals(reveal.reveals.len());
     /// Submits a runner's result.
-    SubmitResult(SubmitResult),
+    36 "job_result_submit" SubmitResult(SubmitResult), _ => meter::SUBMIT_RESULT;
     /// Submits a runner's signed statement that it cannot do the work.
-    ReportFailure(ReportFailure),
+    37 "report_failure" ReportFailure(ReportFailure), _ => meter::REPORT_FAILURE;
     /// Proves that a runner signed two commitments in one attempt at a job. Any account may send
     /// it.
-    ReportEquivocation(ReportEquivocation),
-    CreateTask(CreateTask),
-    ClaimTask(ClaimTask),
+    38 "report_equivocation" ReportEquivocation(ReportEquivocation),
+        _ => meter::REPORT_EQUIVOCATION;
+    64 "create_task" CreateTask(CreateTask), task => {
+        let requirements = task.requirements.iter().map(String::len).sum();
+        meter::create_task(task.depends_on.len(), requirements)
+    };
+    65 "claim_task" ClaimTask(ClaimTask), _ => meter::CLAIM_TASK;
     /// Binds the sender to the output of a task that it has claimed.
-    CreateCommitment(CreateCommitment),
+    66 "create_commitment" CreateCommitment(CreateCommitment), _ => meter::CREATE_COMMITMENT;
     /// Proves the output of a task that the sender has committed to.
-    CompleteTask(CompleteTask),
+    67 "complete_task_private" CompleteTask(CompleteTask), _ => meter::COMPLETE_TASK;
     /// Ends a commitment or gives up a claim.
-    ResolveCommitment(ResolveCommitment),
+    68 "resolve_commitment" ResolveCommitment(ResolveCommitment), _ => meter::RESOLVE_COMMITMENT;
     /// Cancels any timer, or does nothing if it is gone; system deployers only.
-    SysCancelTimer(CancelTimer),
+    48 "sys_cancel_timer" SysCancelTimer(CancelTimer), _ => meter::SYSTEM;
     /// Proposes values of governed parameters from a height on; system deployers only.
-    SysUpdateTimerConfig(UpdateTimerConfig),
+    49 "sys_update_timer_config" SysUpdateTimerConfig(UpdateTimerConfig), _ => meter::SYSTEM;
     /// Extends the lifetime of any timer; system deployers only.
-    SysExtendTimer(ExtendTimer),
+    50 "sys_extend_timer" SysExtendTimer(ExtendTimer), _ => meter::SYSTEM;
     /// Sets one governed parameter from the next block on; system deployers only.
-    SetParameter(SetParameter),
+    51 "set_parameter" SetParameter(SetParameter), _ => meter::SYSTEM;
     /// Adds a validator from the next consensus epoch on; system deployers only.
-    AddValidator(GenesisValidator),
+    53 "add_validator" AddValidator(GenesisValidator), _ => meter::SYSTEM;
     /// Removes a validator from the next consensus epoch on; system deployers only.
-    RemoveValidator(RemoveValidator),
+    54 "remove_validator" RemoveValidator(RemoveValidator), _ => meter::SYSTEM;
     /// Begins a new migration phase; system deployers only.
-    SetPhase(SetPhase),
+    52 "set_phase" SetPhase(SetPhase), _ => meter::SYSTEM;
     /// Slashes the bond of a runner whose result was wrong; system deployers only.
-    SlashRunner(SlashRunner),
+    55 "slash_runner" SlashRunner(SlashRunner), _ => meter::SYSTEM;
+    without a body:
+    18 "deregister_runner" DeregisterRunner => meter::DEREGISTER_RUNNER;
+    19 "runner_heartbeat" RunnerHeartbeat => meter::RUNNER_HEARTBEAT;
 }
 
 /// See [`Payload::Transfer`].
@@ -310,43 +375,6 @@ impl Payload {
         }
     }
 
-    pub(super) fn charge(&self) -> Charge {
-        match self {
-            Self::Transfer(_) => meter::TRANSFER,
-            Self::DeployActor(_) | Self::CallActor(_) => meter::METERED,
-            Self::ScheduleTimer(timer) => meter::timer(timer.payload.len()),
-            Self::CancelTimer(_) | Self::ExtendTimer(_) => meter::timer(0),
-            Self::RegisterRunner(_) => meter::REGISTER_RUNNER,
-            Self::UpdateRunner(_) => meter::UPDATE_RUNNER,
-            Self::DeregisterRunner => meter::DEREGISTER_RUNNER,
-            Self::RunnerHeartbeat => meter::RUNNER_HEARTBEAT,
-            Self::GrantEntitlement(_) | Self::RevokeEntitlement(_) => meter::ENTITLEMENT,
-            Self::SubmitJob(_) => meter::SUBMIT_JOB,
-            Self::CancelJob(_) => meter::CANCEL_JOB,
-            Self::CommitResult(_) => meter::COMMIT_RESULT,
-            Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
-            Self::SubmitResult(_) => meter::SUBMIT_RESULT,
-            Self::ReportFailure(_) => meter::REPORT_FAILURE,
-            Self::ReportEquivocation(_) => meter::REPORT_EQUIVOCATION,
-            Self::CreateTask(task) => {
-                let requirements = task.requirements.iter().map(String::len).sum();
-                meter::create_task(task.depends_on.len(), requirements)
-            }
-            Self::ClaimTask(_) => meter::CLAIM_TASK,
-            Self::CreateCommitment(_) => meter::CREATE_COMMITMENT,
-            Self::CompleteTask(_) => meter::COMPLETE_TASK,
-            Self::ResolveCommitment(_) => meter::RESOLVE_COMMITMENT,
-            Self::SysCancelTimer(_)
-            | Self::SysUpdateTimerConfig(_)
-            | Self::SysExtendTimer(_)
-            | Self::SetParameter(_)
-            | Self::SetPhase(_)
-            | Self::SlashRunner(_)
-            | Self::AddValidator(_)
-            | Self::RemoveValidator(_) => meter::SYSTEM,
-        }
-    }
-
     /// Whether its usage is known only after it has run.
     pub(super) const fn is_metered(&self) -> bool {
         matches!(self, Self::DeployActor(_) | Self::CallActor(_))
@@ -364,84 +392,4 @@ impl Payload {
             _ => Wei::ZERO,
         }
     }
-}
-
-macro_rules! kinds {
-    (
-        $($tag:literal $name:literal $kind:ident,)*
-        without a body:
-        $($bare_tag:literal $bare_name:literal $bare:ident,)*
-    ) => {
-        impl Payload {
-            /// The tag of the payload's kind in the encoding, and its name.
-            const fn kind(&self) -> (u64, &'static str) {
-                match self {
-                    $(Self::$kind(_) => ($tag, $name),)*
-                    $(Self::$bare => ($bare_tag, $bare_name),)*
-                }
-            }
-        }
-
-        impl Encode for Payload {
-            fn encode(&self, w: &mut Writer) {
-                let body: Option<&dyn Encode> = match self {
-                    $(Self::$kind(body) => Some(body),)*
-                    $(Self::$bare => None,)*
-                };
-                w.list(1 + usize::from(body.is_some()));
-                w.u64(self.kind().0);
-                if let Some(body) = body {
-                    body.encode(w);
-                }
-            }
-        }
-
-        impl Decode for Payload {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                let len = r.list(2)?;
-                match (r.u64()?, len) {
-                    $(($tag, 2) => Decode::decode(r).map(Self::$kind),)*
-                    $(($bare_tag, 1) => Ok(Self::$bare),)*
-                    _ => Err(DecodeError::Invalid("unknown transaction kind")),
-                }
-            }
-        }
-    };
-}
-
-// Gaps are reserved for later versions; tags of system instructions are their opcodes (CIP-1 §12).
-kinds! {
-    1 "transfer" Transfer,
-    2 "deploy_actor" DeployActor,
-    3 "call_actor" CallActor,
-    4 "schedule_timer" ScheduleTimer,
-    5 "cancel_timer" CancelTimer,
-    6 "extend_timer" ExtendTimer,
-    16 "register_runner" RegisterRunner,
-    17 "update_runner" UpdateRunner,
-    20 "grant_entitlement" GrantEntitlement,
-    21 "revoke_entitlement" RevokeEntitlement,
-    32 "submit_job" SubmitJob,
-    33 "cancel_job" CancelJob,
-    34 "commit_result" CommitResult,
-    35 "reveal_results" RevealResults,
-    36 "job_result_submit" SubmitResult,
-    37 "report_failure" ReportFailure,
-    38 "report_equivocation" ReportEquivocation,
-    48 "sys_cancel_timer" SysCancelTimer,
-    49 "sys_update_timer_config" SysUpdateTimerConfig,
-    50 "sys_extend_timer" SysExtendTimer,
-    51 "set_parameter" SetParameter,
-    52 "set_phase" SetPhase,
-    53 "add_validator" AddValidator,
-    54 "remove_validator" RemoveValidator,
-    55 "slash_runner" SlashRunner,
-    64 "create_task" CreateTask,
-    65 "claim_task" ClaimTask,
-    66 "create_commitment" CreateCommitment,
-    67 "complete_task_private" CompleteTask,
-    68 "resolve_commitment" ResolveCommitment,
-    without a body:
-    18 "deregister_runner" DeregisterRunner,
-    19 "runner_heartbeat" RunnerHeartbeat,
 }

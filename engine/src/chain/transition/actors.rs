@@ -403,12 +403,14 @@ impl Calls<'_> {
             }
             Effect::CancelTimer(id) => {
                 let owns = |_: &State, timer: &timer::Timer| timer.actor == actor;
-                self.state.cancel_timer(&id, actor, owns, &mut self.done.events)?;
+                let cancelled = self.state.cancel_timer(&id, actor, owns)?;
+                self.done.events.push(cancelled.into());
             }
             Effect::ExtendTimer { id, expires_at } => {
                 let owns = |_: &State, timer: &timer::Timer| timer.actor == actor;
-                let (terms, events) = (&self.place.terms, &mut self.done.events);
-                self.state.extend_timer(terms, (&id, expires_at), actor, owns, events)?;
+                let terms = &self.place.terms;
+                let extended = self.state.extend_timer(terms, (&id, expires_at), actor, owns)?;
+                self.done.events.push(extended.into());
             }
             Effect::SubmitJob { id, nonce, job } => {
                 let spec = Arc::new(specification(actor, &job)?);

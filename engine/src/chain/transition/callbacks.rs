@@ -26,11 +26,7 @@ pub const CALLBACK_CELLS: u64 = 100_000;
 const CALLBACKS: usize = 5;
 
 /// Address of the dispatcher, system actor 0x02: the sender of callbacks.
-pub const DISPATCHER: Address = {
-    let mut address = [0; 20];
-    address[19] = 0x02;
-    Address(address)
-};
+pub const DISPATCHER: Address = Address::DISPATCHER;
 
 impl Run<'_> {
     /// Makes the callbacks that this block has room for.

@@ -1,5 +1,5 @@
-//! Decisions of system deployers: the committee, and governed parameters of timers, connections and
-//! tasks.
+//! Decisions of system deployers: the committee, the migration phase (spec connectivity.md §7), and
+//! governed parameters of timers, connections and tasks.
 //!
 //! A proposal in block H is checked together with all pending ones and is then pending itself. At
 //! the end of block H, the values pending for H + 1 come into force. When H + 1 begins, an event
@@ -9,13 +9,14 @@ use super::{Run, TransactionFailure};
 use crate::{
     chain::{
         event::{
-            ConnectivityActivated, ConnectivityProposed, ParameterSet, TaskTermsActivated,
-            TaskTermsProposed, TimerConfigActivated, TimerConfigProposed, TimerPolicyActivated,
-            ValidatorAdded, ValidatorRemoved,
+            ConnectivityActivated, ConnectivityProposed, ParameterSet, PhaseChanged,
+            TaskTermsActivated, TaskTermsProposed, TimerConfigActivated, TimerConfigProposed,
+            TimerPolicyActivated, ValidatorAdded, ValidatorRemoved,
         },
-        transaction::{SetParameter, UpdateTimerConfig},
+        transaction::{SetParameter, SetPhase, UpdateTimerConfig},
         validators::GenesisValidator,
     },
+    presence::Migration,
     primitives::{Address, Height},
     timer::{Key, Proposal, ProposedValue, proposals::propose},
 };
@@ -42,6 +43,23 @@ impl Run<'_> {
         let (epoch, from) = self.next_epoch();
         self.state.validators.remove(epoch, validator)?;
         self.emit(ValidatorRemoved { validator, epoch, from });
+        Ok(())
+    }
+
+    /// Sets the phase from the next block on; setting the present phase has no effect. This block's
+    /// draws use the parent's phase.
+    pub(super) fn set_phase(
+        &mut self,
+        sender: Address,
+        SetPhase { phase }: SetPhase,
+    ) -> Result<(), TransactionFailure> {
+        self.check_system(sender)?;
+        let from = self.state.phase();
+        if phase != from {
+            let since = self.height().next();
+            self.state.migration = Migration { phase, since };
+            self.emit(PhaseChanged { from, to: phase });
+        }
         Ok(())
     }
 

@@ -132,19 +132,8 @@ impl Run<'_> {
             policy,
             basefee: prices.basefee_lane,
             capacity: config.lane_timer_cycles,
-            consumed: 0,
             cell_capacity: config.lane_timer_cells,
-            cells: 0,
-            asked: 0,
-            questions: Wei::ZERO,
-            fired: 0,
-            deferred: 0,
-            priced_out: 0,
-            over_cap: 0,
-            expired: 0,
-            insolvent: 0,
-            p50: Wei::ZERO,
-            least_priority: None,
+            ..LaneReport::default()
         };
         let till = Till {
             prices,

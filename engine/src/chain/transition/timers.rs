@@ -43,12 +43,11 @@ impl Run<'_> {
         sender: Address,
         id: &Hash,
     ) -> Result<(), TransactionFailure> {
-        let mut events = Vec::new();
         let may = |state: &State, timer: &Timer| {
             timer.fee_payer == sender || state.deployed(sender, timer)
         };
-        self.state.cancel_timer(id, sender, may, &mut events)?;
-        self.emit_all(events);
+        let cancelled = self.state.cancel_timer(id, sender, may)?;
+        self.emit(cancelled);
         Ok(())
     }
 
@@ -58,10 +57,9 @@ impl Run<'_> {
         id: &Hash,
         expires_at: Height,
     ) -> Result<(), TransactionFailure> {
-        let (mut events, terms) = (Vec::new(), self.terms);
         let may = |state: &State, timer: &Timer| state.deployed(sender, timer);
-        self.state.extend_timer(&terms, (id, expires_at), sender, may, &mut events)?;
-        self.emit_all(events);
+        let extended = self.state.extend_timer(&self.terms, (id, expires_at), sender, may)?;
+        self.emit(extended);
         Ok(())
     }
 
@@ -72,12 +70,11 @@ impl Run<'_> {
         id: &Hash,
     ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
-        let mut events = Vec::new();
-        match self.state.cancel_timer(id, sender, |_, _| true, &mut events) {
-            Ok(()) | Err(TimerError::UnknownTimer(_)) => {}
+        match self.state.cancel_timer(id, sender, |_, _| true) {
+            Ok(cancelled) => self.emit(cancelled),
+            Err(TimerError::UnknownTimer(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        self.emit_all(events);
         Ok(())
     }
 
@@ -88,9 +85,9 @@ impl Run<'_> {
         expires_at: Height,
     ) -> Result<(), TransactionFailure> {
         self.check_system(sender)?;
-        let (mut events, terms) = (Vec::new(), self.terms);
-        self.state.extend_timer(&terms, (id, expires_at), sender, |_, _| true, &mut events)?;
-        self.emit_all(events);
+        let any = |_: &State, _: &Timer| true;
+        let extended = self.state.extend_timer(&self.terms, (id, expires_at), sender, any)?;
+        self.emit(extended);
         Ok(())
     }
 }
