@@ -52,9 +52,7 @@ impl Fault {
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
     }
-}
 
-impl Fault {
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }

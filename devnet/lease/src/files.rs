@@ -16,6 +16,7 @@ mod upload;
 pub use upload::Ready;
 
 use cowboy_engine::primitives::keccak256;
+use cowboy_host::files::if_there;
 use std::{
     collections::BTreeMap,
     fmt, fs,
@@ -166,10 +167,7 @@ impl Files {
     /// Opens the files in `folder`, which only this server may use.
     pub fn open(folder: &Path, limits: FileLimits) -> io::Result<Self> {
         let temporary = folder.join("tmp");
-        match fs::remove_dir_all(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        if_there(fs::remove_dir_all(&temporary))?;
         for name in ["logs", "artifacts", "caches", "tmp"] {
             make_folder(&folder.join(name))?;
         }
@@ -249,11 +247,8 @@ impl Files {
         offset: u64,
         most: usize,
     ) -> Result<(Vec<u8>, u64), FileError> {
-        let mut file = match fs::File::open(self.log_path(at)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-            Err(error) => return Err(error.into()),
-        };
+        let opened = if_there(fs::File::open(self.log_path(at)))?;
+        let Some(mut file) = opened else { return Ok((Vec::new(), 0)) };
         let length = file.metadata()?.len();
         let mut bytes = Vec::new();
         if offset < length {
@@ -319,13 +314,9 @@ impl Files {
     }
 
     pub fn forget(&self, run: &str) -> io::Result<()> {
-        let removed = ["logs", "artifacts"].map(|kind| {
-            match fs::remove_dir_all(self.0.folder.join(kind).join(run)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            }
-        });
-        removed.into_iter().collect()
+        let removed = ["logs", "artifacts"]
+            .map(|kind| if_there(fs::remove_dir_all(self.0.folder.join(kind).join(run))));
+        removed.into_iter().try_for_each(|removed| removed.map(drop))
     }
 }
 

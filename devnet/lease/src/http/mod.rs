@@ -90,10 +90,14 @@ impl Route {
         path: &'static str,
         access: Access,
         handler: fn(Arc<Context>, Asked) -> A,
-        operation: Operation,
     ) -> Self {
         let handler: Handler = Arc::new(move |context, asked| handler(context, asked).boxed());
+        let operation = Operation::new("");
         Self { method, path, access, takes: Takes::Message, handler, operation }
+    }
+
+    fn documented(self, operation: Operation) -> Self {
+        Self { operation, ..self }
     }
 
     /// The body arrives piece by piece and is not subject to a message's time limit.

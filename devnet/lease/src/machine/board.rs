@@ -5,6 +5,7 @@ mod settle;
 use super::{
     Attempt, Beat, Concurrency, Config, ConfigError, Done, JobId, JobState, LeaseJob, LeaseKey,
     LeaseState, Member, NewJob, Refusal, RunId, RunnerId, Stale, Why,
+    attempt::ended,
     config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     job::{RunTurn, Then},
     queue::{MAX_SETS, Queue},
@@ -150,10 +151,7 @@ impl Board {
                     return Err(twice());
                 }
             }
-            if !board.enter(&job) {
-                return Err(twice());
-            }
-            if board.jobs.insert(id.clone(), job).is_some() {
+            if !board.enter(&job) || board.jobs.insert(id.clone(), job).is_some() {
                 return Err(twice());
             }
         }
@@ -431,10 +429,7 @@ impl Board {
         match state {
             LeaseState::Active => Ok((id, number)),
             LeaseState::Granted => Err(Refusal::NotAcked),
-            LeaseState::Expired => Err(Refusal::Stale(Stale::LeaseExpired)),
-            LeaseState::Revoked => Err(Refusal::Stale(Stale::LeaseRevoked)),
-            LeaseState::Completed => Err(Refusal::Stale(Stale::LeaseCompleted)),
-            LeaseState::Canceled => Err(Refusal::Stale(Stale::LeaseCanceled)),
+            other => Err(Refusal::Stale(ended(other))),
         }
     }
 

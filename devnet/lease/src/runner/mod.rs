@@ -77,7 +77,7 @@ use cowboy_host::{
     spelling::Quoted,
 };
 use folder::RunnerLock;
-use heartbeat::{Pauses, is_unknown};
+use heartbeat::{Pauses, is_unknown, unless};
 use std::{env::consts, io, time::Duration};
 use tokio::{
     sync::watch,
@@ -282,11 +282,8 @@ impl Runner {
         let (mut pauses, mut answers) = (Pauses::default(), true);
         loop {
             let asked = Instant::now();
-            let answer = tokio::select! {
-                biased;
-                () = stop.drained() => return Ok(None),
-                answer = self.api.lease(&request) => answer,
-            };
+            let answer = unless(stop.drained(), self.api.lease(&request)).await;
+            let Ok(answer) = answer else { return Ok(None) };
             match answer {
                 Ok(granted) => {
                     if !answers {
@@ -312,9 +309,8 @@ impl Runner {
                     }
                 }
             }
-            tokio::select! {
-                () = stop.drained() => return Ok(None),
-                () = sleep(pauses.next()) => {}
+            if unless(stop.drained(), sleep(pauses.next())).await.is_err() {
+                return Ok(None);
             }
         }
     }

@@ -10,7 +10,7 @@
 //! machines or folders.
 
 use super::engine::{self, AskError};
-use cowboy_host::process::Directories;
+use cowboy_host::{files::if_there, process::Directories};
 use std::{
     ffi::OsStr,
     fs::{self, DirBuilder, OpenOptions},
@@ -59,11 +59,8 @@ pub(super) fn forget(runner: &Path, name: &str) -> io::Result<()> {
 /// left: a container that cannot be removed stays noted, and the log says why.
 pub(in crate::runner) async fn clear(runner: &Path, jobs: &Path) -> io::Result<bool> {
     let folder = path(runner);
-    let names = match fs::read_dir(&folder) {
-        Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
+    let Some(entries) = if_there(fs::read_dir(&folder))? else { return Ok(true) };
+    let names = entries.collect::<Result<Vec<_>, _>>()?;
     if !names.is_empty() {
         // Otherwise a client of the engine that still runs could create a container afterwards.
         let jobs = jobs.to_owned();
