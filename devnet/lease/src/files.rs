@@ -19,7 +19,7 @@ use cowboy_engine::primitives::keccak256;
 use cowboy_host::files::if_there;
 use std::{
     collections::BTreeMap,
-    fmt, fs,
+    fs,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -138,12 +138,6 @@ impl FromStr for ArtifactName {
 impl ArtifactName {
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for ArtifactName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

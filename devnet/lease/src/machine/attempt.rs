@@ -108,10 +108,7 @@ impl Stage {
     }
 
     pub(super) const fn is_overtime(self, now: u64) -> bool {
-        match self {
-            Self::Starting { until } | Self::Running { until } => now >= until,
-            _ => false,
-        }
+        matches!(self, Self::Starting { until } | Self::Running { until } if now >= until)
     }
 }
 

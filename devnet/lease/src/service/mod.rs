@@ -109,7 +109,6 @@ pub(super) struct Service {
     shared: Arc<ServiceShared>,
 }
 
-#[derive(Debug)]
 struct ServiceShared {
     config: Config,
     clock: Clock,

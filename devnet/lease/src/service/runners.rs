@@ -13,15 +13,7 @@ pub(super) struct Runners(BTreeMap<RunnerId, (BTreeSet<String>, u64)>);
 
 impl Runners {
     pub fn asks(&mut self, runner: &RunnerId, capabilities: &BTreeSet<String>, now: u64) {
-        match self.0.get_mut(runner) {
-            Some((known, at)) => {
-                *at = now;
-                if known != capabilities {
-                    known.clone_from(capabilities);
-                }
-            }
-            None => drop(self.0.insert(runner.clone(), (capabilities.clone(), now))),
-        }
+        self.0.insert(runner.clone(), (capabilities.clone(), now));
     }
 
     pub fn forget(&mut self, runner: &RunnerId) {

@@ -5,12 +5,8 @@ use crate::{check, fire::Fire, messages::NewSchedule};
 use std::sync::{MutexGuard, PoisonError};
 
 impl ServiceShared {
-    fn chain(&self) -> MutexGuard<'_, ChainHead> {
+    pub(super) fn chain(&self) -> MutexGuard<'_, ChainHead> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn chain_head(&self) -> ChainHead {
-        *self.chain()
     }
 }
 

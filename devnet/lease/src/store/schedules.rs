@@ -2,7 +2,7 @@
 
 use super::{
     Reader, Store, StoreError, all, execute, first,
-    secret::{Hidden, SecretJson},
+    record::{Hidden, SecretJson},
 };
 use crate::{
     fire::{Fire, FirePlace},
@@ -41,7 +41,6 @@ const SCHEDULE: &str = "SELECT id, name, jobs, actor, handler, created_at, since
 /// Secret values of a run, by job and name.
 pub(crate) type RunSecrets = BTreeMap<String, BTreeMap<String, String>>;
 
-#[derive(Debug)]
 pub(crate) enum ScheduleChange {
     Made(Box<NewRow>),
     Gone(String),
@@ -61,7 +60,6 @@ pub(crate) enum ScheduleChange {
     },
 }
 
-#[derive(Debug)]
 pub(crate) struct NewRow {
     pub id: String,
     pub name: Option<String>,

@@ -13,8 +13,8 @@ use super::engine::{self, AskError};
 use cowboy_host::{files::if_there, process::Directories};
 use std::{
     ffi::OsStr,
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, Write as _},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Write as _},
     os::unix::{
         ffi::OsStrExt as _,
         fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -105,8 +105,7 @@ pub(in crate::runner) async fn clear(runner: &Path, jobs: &Path) -> io::Result<b
 
 fn program(note: &Path) -> io::Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
-    let file = OpenOptions::new().read(true).open(note)?;
-    io::Read::read_to_end(&mut io::Read::take(file, MAX_PATH), &mut bytes)?;
+    File::open(note)?.take(MAX_PATH).read_to_end(&mut bytes)?;
     let path = PathBuf::from(OsStr::from_bytes(&bytes));
     Ok(path.is_absolute().then_some(path))
 }
