@@ -52,9 +52,7 @@ impl Fault {
     pub const fn contradiction(field: String, problem: &'static str) -> Self {
         Self { field, problem, kind: FaultKind::Contradiction }
     }
-}
 
-impl Fault {
     pub fn within(self, field: &str) -> Self {
         Self { field: format!("{field}.{}", self.field), ..self }
     }
@@ -396,7 +394,7 @@ fn job_spec(at: &str, job: &JobSpec) -> Checked {
 
 const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";
 
-fn is_variable(name: &str) -> bool {
+pub(crate) fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')

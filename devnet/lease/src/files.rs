@@ -16,9 +16,10 @@ mod upload;
 pub use upload::Ready;
 
 use cowboy_engine::primitives::keccak256;
+use cowboy_host::files::if_there;
 use std::{
     collections::BTreeMap,
-    fmt, fs,
+    fs,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -140,12 +141,6 @@ impl ArtifactName {
     }
 }
 
-impl fmt::Display for ArtifactName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The files of one server. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Files(Arc<FilesShared>);
@@ -166,10 +161,7 @@ impl Files {
     /// Opens the files in `folder`, which only this server may use.
     pub fn open(folder: &Path, limits: FileLimits) -> io::Result<Self> {
         let temporary = folder.join("tmp");
-        match fs::remove_dir_all(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        if_there(fs::remove_dir_all(&temporary))?;
         for name in ["logs", "artifacts", "caches", "tmp"] {
             make_folder(&folder.join(name))?;
         }
@@ -249,11 +241,8 @@ impl Files {
         offset: u64,
         most: usize,
     ) -> Result<(Vec<u8>, u64), FileError> {
-        let mut file = match fs::File::open(self.log_path(at)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-            Err(error) => return Err(error.into()),
-        };
+        let opened = if_there(fs::File::open(self.log_path(at)))?;
+        let Some(mut file) = opened else { return Ok((Vec::new(), 0)) };
         let length = file.metadata()?.len();
         let mut bytes = Vec::new();
         if offset < length {
@@ -319,13 +308,9 @@ impl Files {
     }
 
     pub fn forget(&self, run: &str) -> io::Result<()> {
-        let removed = ["logs", "artifacts"].map(|kind| {
-            match fs::remove_dir_all(self.0.folder.join(kind).join(run)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            }
-        });
-        removed.into_iter().collect()
+        let removed = ["logs", "artifacts"]
+            .map(|kind| if_there(fs::remove_dir_all(self.0.folder.join(kind).join(run))));
+        removed.into_iter().try_for_each(|removed| removed.map(drop))
     }
 }
 

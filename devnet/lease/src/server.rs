@@ -12,7 +12,7 @@ use cowboy_host::{
     http::{ConnectionLimits, Serving, tls::Acceptor, why_ended},
     open_files,
 };
-use std::{fmt, io, mem, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, mem, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::Semaphore,
@@ -44,13 +44,6 @@ pub struct Options {
     pub clock: Clock,
     /// The server's TLS certificate, needed beyond the loopback interface.
     pub tls: Option<Acceptor>,
-}
-
-/// Omits the token.
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("folder", &self.folder).finish_non_exhaustive()
-    }
 }
 
 /// The reason why a server cannot be started.

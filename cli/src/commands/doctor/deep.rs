@@ -127,12 +127,9 @@ fn database(devnet: &DevnetHome, path: &Path, what: &str) -> Vec<Finding> {
         "move it away while the devnet is stopped; its {what} are lost: {path}; or {}",
         restore(devnet)
     );
-    let mut findings = Vec::new();
-    for fault in faults {
-        let found = Finding::problem("stored", devnet.name(), format!("{path}: {fault}"));
-        findings.push(found.fix(fix.clone()));
-    }
-    findings
+    let found =
+        |fault: String| Finding::problem("stored", devnet.name(), format!("{path}: {fault}"));
+    faults.into_iter().map(|fault| found(fault).fix(fix.clone())).collect()
 }
 
 fn restore(devnet: &DevnetHome) -> String {

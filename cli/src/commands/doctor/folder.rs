@@ -154,11 +154,9 @@ fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     match (folder.record(), folder.last_record()) {
         (Ok(None), Ok(Some(record))) => {
             let path = folder.path().join("server.json");
-            findings.push(
-                Finding::warning("stale", &subject, ended("server.json", record.pid))
-                    .fix(format!("rm {}", path.display()))
-                    .repair(Repair::Remove(Owner::Lease(folder.clone()), path)),
-            );
+            let what =
+                format!("process {} has ended, and its server.json is still there", record.pid);
+            findings.push(stale(&subject, what, Owner::Lease(folder.clone()), path));
         }
         (Err(error), _) | (_, Err(error)) => findings.push(unreadable("stale", subject, &error)),
         _ => {}
@@ -232,11 +230,7 @@ fn topology(devnet: &DevnetHome) -> Finding {
 /// Checks `devnet.json`: it may be left by a process that is gone, or come from the future.
 fn record(devnet: &DevnetHome, state: &DevnetState) -> Vec<Finding> {
     let (name, path) = (devnet.name(), devnet.record_path());
-    let stale = |what: String| {
-        Finding::warning("stale", name, what)
-            .fix(format!("rm {}", path.display()))
-            .repair(Repair::Remove(Owner::Devnet(devnet.clone()), path.clone()))
-    };
+    let stale = |what: String| stale(name, what, Owner::Devnet(devnet.clone()), path.clone());
     let record = match devnet.record() {
         Ok(Some(record)) => record,
         Ok(None) => return Vec::new(),
@@ -269,11 +263,7 @@ fn runners(devnet: &DevnetHome) -> Vec<Finding> {
         let path = folder.path().join("runner.json");
         if path.exists() && matches!(folder.holder(), Ok(None)) {
             let what = format!("runner `{name}` does not run, and its runner.json is still there");
-            findings.push(
-                Finding::warning("stale", devnet.name(), what)
-                    .fix(format!("rm {}", path.display()))
-                    .repair(Repair::Remove(Owner::Runner(folder), path)),
-            );
+            findings.push(stale(devnet.name(), what, Owner::Runner(folder), path));
         }
     }
     findings
@@ -287,9 +277,7 @@ fn leftovers(devnet: &DevnetHome) -> Vec<Finding> {
     begun
         .map(|path| {
             let what = format!("{} was begun and never finished", path.display());
-            Finding::warning("stale", devnet.name(), what)
-                .fix(format!("rm {}", path.display()))
-                .repair(Repair::Remove(Owner::Devnet(devnet.clone()), path))
+            stale(devnet.name(), what, Owner::Devnet(devnet.clone()), path)
         })
         .collect()
 }
@@ -416,8 +404,11 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries.map(|entry| entry.path()).filter(|path| path.is_file())
 }
 
-fn ended(file: &str, pid: u32) -> String {
-    format!("process {pid} has ended, and its {file} is still there")
+/// A file that its owner left behind.
+fn stale(subject: impl ToString, what: String, owner: Owner, path: PathBuf) -> Finding {
+    Finding::warning("stale", subject, what)
+        .fix(format!("rm {}", path.display()))
+        .repair(Repair::Remove(owner, path))
 }
 
 fn unreadable(check: &'static str, subject: impl ToString, error: &impl ToString) -> Finding {

@@ -7,11 +7,10 @@ use cowboy_devnet::{
     orchestrator::files::{memory_mib, needed},
     topology::{Overrides, Plan, Topology},
 };
-use cowboy_host::process::private;
+use cowboy_host::process::{locate, private};
 use rustix::process::{Resource, getrlimit};
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     thread,
     time::{Duration, Instant, SystemTime},
@@ -38,18 +37,17 @@ pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
         }
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = env::split_paths(&path).collect();
-    let has = |program: &str| folders.iter().any(|folder| is_program(&folder.join(program)));
-    findings.push(match has("sh") {
-        true => Finding::ok("programs", "sh", "found"),
-        false => Finding::warning("programs", "sh", "not found: jobs and steps that name it fail")
-            .fix("put the folder that has it into PATH"),
-    });
-    findings.push(match has("python3") {
-        true => Finding::ok("programs", "python3", "found"),
-        false => Finding::warning("programs", "python3", "not found: jobs in Python fail")
-            .fix("install Python 3, or leave such jobs to runners of other machines"),
-    });
+    let sh = ("jobs and steps that name it fail", "put the folder that has it into PATH");
+    let python = (
+        "jobs in Python fail",
+        "install Python 3, or leave such jobs to runners of other machines",
+    );
+    findings.extend([("sh", sh), ("python3", python)].map(|(program, (what, fix))| {
+        match locate(program, &path) {
+            Some(_) => Finding::ok("programs", program, "found"),
+            None => Finding::warning("programs", program, format!("not found: {what}")).fix(fix),
+        }
+    }));
     findings.push(match private::can_be_kept_out() {
         Ok(()) => Finding::ok("jobs", SUBJECT, "commands are kept out of the devnets' folder"),
         Err(reason) => {
@@ -116,10 +114,6 @@ fn proc(file: &Path) -> Finding {
             Finding::warning("proc", SUBJECT, what).fix("mount -t proc proc /proc")
         }
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// Detects whether the clock is set while the doctor runs.

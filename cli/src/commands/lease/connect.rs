@@ -6,7 +6,7 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap::Args;
-use cowboy_devnet::orchestrator::home::{DevnetHome, DevnetState};
+use cowboy_devnet::orchestrator::home::DevnetState;
 use cowboy_lease::{
     client::{Client, Tls},
     folder::LeaseFolder,
@@ -106,7 +106,7 @@ fn local(cx: &Context) -> Result<Local, CliError> {
         }
     }
     match (serving.pop(), &named) {
-        (Some((devnet, url)), _) if serving.is_empty() => local_of(devnet, url),
+        (Some((devnet, url)), _) if serving.is_empty() => Ok(Local { url, token: devnet.token()? }),
         (Some((last, _)), _) => {
             serving.sort_by_key(|(devnet, _)| devnet.name().clone());
             let names = serving.iter().map(|(devnet, _)| devnet.name().as_str());
@@ -136,10 +136,6 @@ fn local(cx: &Context) -> Result<Local, CliError> {
 fn none(looked: Vec<String>) -> CliError {
     CliError::new(Exit::NotRunning, format!("there is no lease server: {}", looked.join(", ")))
         .hint("start one: cowboyctl lease serve; or name one: --server URL --token-file FILE")
-}
-
-fn local_of(devnet: &DevnetHome, url: String) -> Result<Local, CliError> {
-    Ok(Local { url, token: devnet.token()? })
 }
 
 /// The server of `lease serve`, if one is running.

@@ -1,6 +1,11 @@
 //! `lease logs`: prints a job's log.
 
-use super::{complete, connect::ServerChoice, find, wait::Patience};
+use super::{
+    complete,
+    connect::ServerChoice,
+    find,
+    wait::{Patience, looks},
+};
 use crate::{
     args,
     context::Context,
@@ -15,13 +20,10 @@ use cowboy_lease::{
     messages::{Job, LogQuery},
 };
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 /// Maximum time that a request waits for more of a log, in seconds.
 const WAIT_SECONDS: u64 = 20;
-
-/// How often to check whether a job is tried again, or whether an absent server is back.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// `lease logs`.
 #[derive(Debug, Args)]
@@ -120,8 +122,7 @@ impl Logs {
             if !begun(client, id, printed.attempt).await? {
                 return Ok(());
             }
-            let mut patience = Patience::default();
-            let mut looks = looks();
+            let (mut looks, mut patience) = (looks(), Patience::default());
             loop {
                 let query = LogQuery {
                     attempt: Some(printed.attempt),
@@ -167,8 +168,7 @@ impl Logs {
 
 /// Waits until an attempt has begun; false if the job ended before.
 async fn begun(client: &Client, id: &str, attempt: u32) -> Result<bool, CliError> {
-    let mut patience = Patience::default();
-    let mut looks = looks();
+    let (mut looks, mut patience) = (looks(), Patience::default());
     loop {
         looks.tick().await;
         let Some(job) = patience.answer(client.job(id).await)? else { continue };
@@ -179,10 +179,4 @@ async fn begun(client: &Client, id: &str, attempt: u32) -> Result<bool, CliError
             return Ok(false);
         }
     }
-}
-
-fn looks() -> tokio::time::Interval {
-    let mut looks = interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    looks
 }

@@ -196,26 +196,7 @@ impl Runner {
             ),
         }))
     }
-}
 
-fn set(place: &Mutex<Option<JobNotice>>, job: Option<&JobNotice>) {
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = job.cloned();
-}
-
-fn known(place: &Mutex<Option<JobNotice>>) -> Option<JobNotice> {
-    place.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Revokes the lease of a job that this runner has stopped, and tells whether that worked. The
-/// lease may have expired by now, and another runner may have the job.
-async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
-    let Ok(job) = operator.job(&stopped.job).await else { return false };
-    let summary = job.summary;
-    let own = summary.runner.as_deref() == Some(name) && summary.attempt == stopped.attempt;
-    own && operator.revoke(&stopped.job).await.is_ok()
-}
-
-impl Runner {
     fn capable(&self) -> Vec<String> {
         let mut all = runner::capabilities();
         for more in &self.capabilities {
@@ -250,6 +231,23 @@ impl Runner {
         let runner = Client::new(client.url().as_str(), &made.token, &self.server.tls()?)?;
         Ok(Access::Made { runner, operator: client, token_id: made.token_id })
     }
+}
+
+fn set(place: &Mutex<Option<JobNotice>>, job: Option<&JobNotice>) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = job.cloned();
+}
+
+fn known(place: &Mutex<Option<JobNotice>>) -> Option<JobNotice> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Revokes the lease of a job that this runner has stopped, and tells whether that worked. The
+/// lease may have expired by now, and another runner may have the job.
+async fn give_back(operator: &Client, stopped: &JobNotice, name: &str) -> bool {
+    let Ok(job) = operator.job(&stopped.job).await else { return false };
+    let summary = job.summary;
+    let own = summary.runner.as_deref() == Some(name) && summary.attempt == stopped.attempt;
+    own && operator.revoke(&stopped.job).await.is_ok()
 }
 
 fn told(ui: Ui, notice: &Notice) {

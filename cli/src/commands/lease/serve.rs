@@ -11,7 +11,7 @@ use clap::Args;
 use cowboy_devnet::orchestrator::ports::{self, PortError, Transport};
 use cowboy_host::http::tls::{Acceptor, Material};
 use cowboy_lease::{
-    folder::{FolderError, LeaseFolder, LeaseLock, ServerRecord},
+    folder::{FolderError, LeaseFolder, LeaseLock},
     machine::Config,
     server::{KEEP_RUNS, Options, Running, Server},
 };
@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 use tokio::net::TcpListener;
@@ -117,8 +117,8 @@ impl Serve {
         }
         let folder = match &self.dir {
             Some(dir) => {
-                let absolute = std::path::absolute(dir);
-                LeaseFolder::at(absolute.map_err(|error| refused(dir, error))?)
+                let refused = |error| CliError::file(Exit::Usage, dir, &error);
+                LeaseFolder::at(std::path::absolute(dir).map_err(refused)?)
             }
             None => LeaseFolder::of(context::home()?.path()),
         };
@@ -130,7 +130,12 @@ impl Serve {
         runtime.block_on(async {
             let mut running = self.start(&lock, config, tls).await?;
             let record = lock.announce(&reachable(running.url()))?;
-            cx.ui.document(&Serving::of(record, &folder))?;
+            cx.ui.document(&Serving {
+                url: record.url,
+                pid: record.pid,
+                dir: folder.path().to_owned(),
+                token_file: folder.token_path(),
+            })?;
             tokio::select! {
                 // The sender lives as long as the process.
                 _signal = stop => {}
@@ -208,17 +213,6 @@ impl Serve {
     }
 }
 
-impl Serving {
-    fn of(record: ServerRecord, folder: &LeaseFolder) -> Self {
-        Self {
-            url: record.url,
-            pid: record.pid,
-            dir: folder.path().to_owned(),
-            token_file: folder.token_path(),
-        }
-    }
-}
-
 /// The URL to reach a server that listens on every address, from this machine.
 fn reachable(url: &str) -> String {
     url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1)
@@ -235,10 +229,6 @@ fn taken(bind: IpAddr, port: u16, error: io::Error) -> CliError {
         Err(owned @ PortError::Taken { .. }) => conflict(owned.to_string()),
         _ => conflict(format!("port {port} of {bind} is taken")),
     }
-}
-
-fn refused(path: &Path, error: io::Error) -> CliError {
-    CliError::file(Exit::Usage, path, &error)
 }
 
 impl From<FolderError> for CliError {

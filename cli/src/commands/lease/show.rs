@@ -156,18 +156,10 @@ impl Document for Job {
             ("name", summary.name.clone()),
             ("state", summary.state.to_string()),
         ];
-        if let Some(why) = self.ended_by {
-            lines.push(("ended by", why.to_string()));
-        }
-        if let Some(at) = &self.resumes_at {
-            lines.push(("tried again at", at.clone()));
-        }
-        if let Some(position) = self.queue_position {
-            lines.push(("in the queue", position.to_string()));
-        }
-        if let Some(why) = &self.why_queued {
-            lines.push(("waits because", printable(why)));
-        }
+        lines.extend(self.ended_by.map(|why| ("ended by", why.to_string())));
+        lines.extend(self.resumes_at.as_ref().map(|at| ("tried again at", at.clone())));
+        lines.extend(self.queue_position.map(|position| ("in the queue", position.to_string())));
+        lines.extend(self.why_queued.as_ref().map(|why| ("waits because", printable(why))));
         lines.push(("attempts", format!("{} of {}", summary.attempt, self.max_attempts)));
         let optional = [
             ("waits for", list(&self.waits_for)),
@@ -191,9 +183,7 @@ impl Document for Job {
         let outputs = self.attempts.last().into_iter().flat_map(|attempt| &attempt.outputs);
         let outputs: Vec<_> =
             outputs.map(|(name, value)| format!("{name}={}", first_line(value))).collect();
-        if !outputs.is_empty() {
-            lines.push(("outputs", outputs.join("\n")));
-        }
+        lines.extend((!outputs.is_empty()).then(|| ("outputs", outputs.join("\n"))));
         let rows = self.attempts.iter().map(|attempt| {
             vec![
                 attempt.attempt.to_string(),
@@ -218,13 +208,12 @@ impl Document for Job {
             ">artifacts",
             "summary",
         ];
-        match self.attempts.is_empty() {
-            true => fields(&lines),
-            false => {
-                let least = ["artifacts", "log bytes", "granted at"];
-                format!("{}\n\n{}", fields(&lines), table_leaving(&least, &header, rows))
-            }
+        let head = fields(&lines);
+        if self.attempts.is_empty() {
+            return head;
         }
+        let least = ["artifacts", "log bytes", "granted at"];
+        format!("{head}\n\n{}", table_leaving(&least, &header, rows))
     }
 
     fn id(&self) -> String {

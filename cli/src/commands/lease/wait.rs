@@ -10,8 +10,9 @@ use cowboy_lease::{
     messages::{Job, JobState, Run},
 };
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
+/// How often to look whether something has changed, or whether an absent server is back.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Maximum time without an answer from a server: a restart takes less.
@@ -40,6 +41,13 @@ impl Patience {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The times at which to look.
+pub fn looks() -> Interval {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
 }
 
 pub async fn for_run(
@@ -73,9 +81,7 @@ async fn until<T>(
     standing: impl Fn(&T) -> String,
 ) -> Result<T, CliError> {
     let waited = deadline.wait_for(ui, id, async |wait| {
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut patience = Patience::default();
+        let (mut looks, mut patience) = (looks(), Patience::default());
         loop {
             looks.tick().await;
             match patience.answer(ask().await)? {

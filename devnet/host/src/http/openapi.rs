@@ -50,7 +50,7 @@ pub fn parameter(
 }
 
 /// A route's entry in the document.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Operation {
     summary: &'static str,
     parameters: Vec<Parameter>,
@@ -63,16 +63,8 @@ pub struct Operation {
 }
 
 impl Operation {
-    pub const fn new(summary: &'static str) -> Self {
-        Self {
-            summary,
-            parameters: Vec::new(),
-            body: None,
-            answers: Vec::new(),
-            refusals: Vec::new(),
-            token: None,
-            components: Vec::new(),
-        }
+    pub fn new(summary: &'static str) -> Self {
+        Self { summary, ..Self::default() }
     }
 
     pub fn answer(mut self, status: u16, answer: ResponseBuilder) -> Self {

@@ -20,12 +20,6 @@ pub struct Material {
     pub client_roots: Option<Vec<u8>>,
 }
 
-impl fmt::Debug for Material {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Material(..)")
-    }
-}
-
 /// Why the material is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

@@ -15,7 +15,7 @@ use cowboy_host::{
 };
 use reqwest::{Certificate, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
-use std::{sync::Arc, time::Duration};
+use std::{error::Error as _, iter, sync::Arc, time::Duration};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long sent data may stay unacknowledged. A server whose machine has vanished sends no error.
@@ -158,17 +158,15 @@ impl Client {
         if let Ok(stale) = serde_json::from_slice::<StaleLease>(&body) {
             return Err(ClientError::Stale(stale.reason));
         }
-        match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(body) => Err(ClientError::Refused { status, detail: body.error }),
-            Err(_) => {
-                let detail = ErrorDetail {
-                    code: ErrorCode::Internal,
-                    field: None,
-                    message: format!("{what}: the server answered {status}"),
-                };
-                Err(ClientError::Refused { status, detail })
-            }
-        }
+        let detail = match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(body) => body.error,
+            Err(_) => ErrorDetail {
+                code: ErrorCode::Internal,
+                field: None,
+                message: format!("{what}: the server answered {status}"),
+            },
+        };
+        Err(ClientError::Refused { status, detail })
     }
 
     pub(super) async fn json<T: DeserializeOwned>(
@@ -203,11 +201,7 @@ pub(super) async fn whole(what: &str, response: Response) -> Result<Vec<u8>, Cli
 
 /// An error with its causes, but without the address, because the caller reports it.
 fn causes(error: &reqwest::Error) -> String {
-    let mut said = Vec::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        said.push(error.to_string());
-        cause = error.source();
-    }
+    let causes = iter::successors(error.source(), |&error| error.source());
+    let said: Vec<_> = causes.map(ToString::to_string).collect();
     if said.is_empty() { "the connection broke".to_owned() } else { said.join(": ") }
 }

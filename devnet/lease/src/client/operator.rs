@@ -1,6 +1,6 @@
 //! The operator's requests: submit jobs, read their state, manage runners' tokens.
 
-use super::{Client, ClientError, whole};
+use super::{Client, ClientError, REQUEST_TIMEOUT, whole};
 use crate::messages::{
     Job, JobChanged, JobEvent, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery,
     NewRun, NewSchedule, NewToken, PageQuery, Run, RunSummary, RunnerSummary, Schedule, Status,
@@ -8,8 +8,6 @@ use crate::messages::{
 };
 use reqwest::{Method, RequestBuilder, Response};
 use std::time::Duration;
-
-use super::REQUEST_TIMEOUT;
 
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

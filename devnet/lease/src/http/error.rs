@@ -95,10 +95,9 @@ impl From<ServiceError> for Refused {
         let conflict = |code, message: &str| Self::new(StatusCode::CONFLICT, code, message);
         match error {
             ServiceError::Fault(fault) => fault.into(),
-            ServiceError::NameInUse(silent) => Self::new(
-                StatusCode::CONFLICT,
+            ServiceError::NameInUse(silent) => conflict(
                 ErrorCode::NameInUse,
-                format!(
+                &format!(
                     "a runner of this name made a request {silent} s ago: give this one another \
                      name, or take the name over with `replace`"
                 ),
@@ -112,12 +111,10 @@ impl From<ServiceError> for Refused {
                 ErrorCode::Unavailable,
                 "the devnet's chain has not begun yet; ask again in a moment",
             ),
-            ServiceError::SchedulesFull => Self::new(
-                StatusCode::CONFLICT,
+            ServiceError::SchedulesFull => conflict(
                 ErrorCode::SchedulesFull,
-                format!(
-                    "there are already {MAX_SCHEDULES} schedules, the maximum: remove one \
-                     first"
+                &format!(
+                    "there are already {MAX_SCHEDULES} schedules, the maximum: remove one first"
                 ),
             ),
             ServiceError::Full => Self::unavailable(

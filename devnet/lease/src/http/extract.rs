@@ -74,31 +74,28 @@ pub(super) fn authorize(
     match access {
         Access::Operator if is_token(&context.operator_token, token) => Ok(None),
         Access::Operator => Err(refused("this is not the operator's token")),
-        _ => match context.service.holder(token) {
-            Some(runner) => Ok(Some(runner)),
-            None => Err(refused("this is not a runner's token")),
-        },
+        _ => {
+            let holder = context.service.holder(token);
+            holder.map(Some).ok_or_else(|| refused("this is not a runner's token"))
+        }
     }
 }
 
 pub(super) async fn receive(body: Body) -> Result<Bytes, Refused> {
-    let received = timeout(BODY_TIME, take(body, MAX_MESSAGE, DRAIN_LIMIT)).await;
-    let slow = || {
-        let message = "the body did not come in time";
-        Refused::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
+    let (status, code, message) = match timeout(BODY_TIME, take(body, MAX_MESSAGE, DRAIN_LIMIT))
+        .await
+    {
+        Ok(Ok(Some(bytes))) => return Ok(bytes),
+        Ok(Ok(None)) => {
+            let message = format!("the body is longer than {MAX_MESSAGE} bytes");
+            return Err(Refused::too_large(ErrorCode::BodyTooLarge, message));
+        }
+        Ok(Err(_)) => (StatusCode::BAD_REQUEST, ErrorCode::MalformedJson, "the body ended early"),
+        Err(_) => {
+            (StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, "the body did not come in time")
+        }
     };
-    let broken = || {
-        let message = "the body ended early";
-        Refused::new(StatusCode::BAD_REQUEST, ErrorCode::MalformedJson, message)
-    };
-    match received.map_err(|_| slow())? {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => Err(Refused::too_large(
-            ErrorCode::BodyTooLarge,
-            format!("the body is longer than {MAX_MESSAGE} bytes"),
-        )),
-        Err(_) => Err(broken()),
-    }
+    Err(Refused::new(status, code, message))
 }
 
 pub(super) async fn drain(body: Body) {

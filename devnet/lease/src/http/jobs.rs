@@ -38,66 +38,30 @@ const SEGMENT: &AsciiSet =
 
 pub(super) fn table() -> Vec<Route> {
     let artifact = "/api/v1/jobs/{job}/attempts/{attempt}/artifacts/{*name}";
-    let (get, post, operator) = (Method::GET, Method::POST, Access::Operator);
+    let operator = Access::Operator;
     vec![
-        Route::new(
-            get.clone(),
-            "/api/v1/jobs",
-            operator,
-            list,
+        Route::new(Method::GET, "/api/v1/jobs", operator, list).documented(
             Operation::new("Jobs, newest first").query::<JobQuery>().many::<JobSummary>(),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/jobs/{job}",
-            operator,
-            show,
-            Operation::new("A job with its whole history").one::<Job>(200),
-        ),
-        Route::new(
-            get.clone(),
-            "/api/v1/jobs/{job}/events",
-            operator,
-            events,
+        Route::new(Method::GET, "/api/v1/jobs/{job}", operator, show)
+            .documented(Operation::new("A job with its whole history").one::<Job>(200)),
+        Route::new(Method::GET, "/api/v1/jobs/{job}/events", operator, events).documented(
             Operation::new("The states that a job and its leases have entered").many::<JobEvent>(),
         ),
-        Route::new(
-            post.clone(),
-            "/api/v1/jobs/{job}/cancel",
-            operator,
-            cancel,
-            Operation::new("Cancels a job").one::<JobChanged>(200).refuses(409),
-        ),
-        Route::new(
-            post,
-            "/api/v1/jobs/{job}/revoke",
-            operator,
-            revoke,
+        Route::new(Method::POST, "/api/v1/jobs/{job}/cancel", operator, cancel)
+            .documented(Operation::new("Cancels a job").one::<JobChanged>(200).refuses(409)),
+        Route::new(Method::POST, "/api/v1/jobs/{job}/revoke", operator, revoke).documented(
             Operation::new("Revokes a job's lease").one::<JobChanged>(200).refuses(409),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/jobs/{job}/log",
-            operator,
-            log,
+        Route::new(Method::GET, "/api/v1/jobs/{job}/log", operator, log).documented(
             Operation::new("A part of a job's log; waits for more if it asks for that")
                 .query::<LogQuery>()
                 .answer(200, log_answer()),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/jobs/{job}/artifacts",
-            operator,
-            artifacts,
-            Operation::new("The stored artifacts of a job").many::<StoredArtifact>(),
-        ),
-        Route::new(
-            get,
-            artifact,
-            operator,
-            download,
-            Operation::new("An artifact").answer(200, file_answer()),
-        ),
+        Route::new(Method::GET, "/api/v1/jobs/{job}/artifacts", operator, artifacts)
+            .documented(Operation::new("The stored artifacts of a job").many::<StoredArtifact>()),
+        Route::new(Method::GET, artifact, operator, download)
+            .documented(Operation::new("An artifact").answer(200, file_answer())),
     ]
 }
 

@@ -25,64 +25,40 @@ use cowboy_host::http::openapi::Operation;
 use std::{sync::Arc, time::Duration};
 
 pub(super) fn table() -> Vec<Route> {
-    let (runner, post) = (Access::Runner, Method::POST);
+    let runner = Access::Runner;
     vec![
-        Route::new(
-            post.clone(),
-            "/api/v1/internal/lease",
-            runner,
-            lease,
+        Route::new(Method::POST, "/api/v1/internal/lease", runner, lease).documented(
             Operation::new("Asks for work, and waits for it as long as requested")
                 .body::<LeaseRequest>()
                 .one::<LeaseGranted>(200)
                 .nothing(204, "There is no work"),
         ),
-        Route::new(
-            post.clone(),
-            "/api/v1/internal/ack-lease",
-            runner,
-            ack,
+        Route::new(Method::POST, "/api/v1/internal/ack-lease", runner, ack).documented(
             Operation::new("Accepts a lease")
                 .body::<AckLease>()
                 .one::<AckLeaseAck>(200)
                 .refuses(409),
         ),
-        Route::new(
-            post.clone(),
-            "/api/v1/internal/heartbeat",
-            runner,
-            heartbeat,
+        Route::new(Method::POST, "/api/v1/internal/heartbeat", runner, heartbeat).documented(
             Operation::new("Renews the lease")
                 .body::<Heartbeat>()
                 .one::<HeartbeatAck>(200)
                 .refuses(409),
         ),
-        Route::new(
-            post.clone(),
-            "/api/v1/internal/complete",
-            runner,
-            complete,
+        Route::new(Method::POST, "/api/v1/internal/complete", runner, complete).documented(
             Operation::new("Reports how the job ended")
                 .body::<Complete>()
                 .one::<CompleteAck>(200)
                 .refuses(409),
         ),
-        Route::new(
-            post.clone(),
-            "/api/v1/internal/await-cancel",
-            runner,
-            await_cancel,
+        Route::new(Method::POST, "/api/v1/internal/await-cancel", runner, await_cancel).documented(
             Operation::new("Waits for a cancel request, as long as requested")
                 .body::<AwaitCancel>()
                 .one::<CancelRequested>(200)
                 .nothing(204, "The job goes on")
                 .refuses(409),
         ),
-        Route::new(
-            post,
-            "/api/v1/internal/cancel-ack",
-            runner,
-            cancel_ack,
+        Route::new(Method::POST, "/api/v1/internal/cancel-ack", runner, cancel_ack).documented(
             Operation::new("Reports that the job was stopped as requested")
                 .body::<CancelAck>()
                 .one::<CancelAckAck>(200)

@@ -39,7 +39,7 @@ use extract::{Access, Asked, Takes};
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::Serialize;
 pub(super) use shares::Shares;
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
@@ -64,13 +64,6 @@ pub(super) struct Context {
     pub closing: watch::Receiver<bool>,
 }
 
-/// Omits the token.
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").finish_non_exhaustive()
-    }
-}
-
 type Handler =
     Arc<dyn Fn(Arc<Context>, Asked) -> BoxFuture<'static, Result<Response, Refused>> + Send + Sync>;
 
@@ -90,10 +83,14 @@ impl Route {
         path: &'static str,
         access: Access,
         handler: fn(Arc<Context>, Asked) -> A,
-        operation: Operation,
     ) -> Self {
         let handler: Handler = Arc::new(move |context, asked| handler(context, asked).boxed());
+        let operation = Operation::default();
         Self { method, path, access, takes: Takes::Message, handler, operation }
+    }
+
+    fn documented(self, operation: Operation) -> Self {
+        Self { operation, ..self }
     }
 
     /// The body arrives piece by piece and is not subject to a message's time limit.

@@ -132,7 +132,7 @@ fn describe(name: &str) -> (&'static str, ObjectBuilder) {
 
 pub(super) fn table() -> Vec<Route> {
     let operation = Operation::new("This document").any();
-    vec![Route::new(Method::GET, "/openapi.json", Access::Public, show, operation)]
+    vec![Route::new(Method::GET, "/openapi.json", Access::Public, show).documented(operation)]
 }
 
 async fn show(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {

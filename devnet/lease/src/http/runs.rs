@@ -7,10 +7,7 @@ use super::{
     json,
     openapi::metrics_answer,
 };
-use crate::{
-    messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status, Unhealthy},
-    service::Trouble,
-};
+use crate::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status};
 use axum::{
     http::{Method, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
@@ -19,60 +16,29 @@ use cowboy_host::{http::openapi::Operation, openmetrics};
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
-    let (get, post) = (Method::GET, Method::POST);
     let operator = Access::Operator;
     vec![
-        Route::new(
-            post.clone(),
-            "/api/v1/runs",
-            operator,
-            submit,
+        Route::new(Method::POST, "/api/v1/runs", operator, submit).documented(
             Operation::new("Submits a run: all of its jobs or none")
                 .body::<NewRun>()
                 .one::<Run>(201)
                 .refuses(409),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/runs",
-            operator,
-            list,
+        Route::new(Method::GET, "/api/v1/runs", operator, list).documented(
             Operation::new("Runs, newest first").query::<PageQuery>().many::<RunSummary>(),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/runs/{run}",
-            operator,
-            show,
-            Operation::new("A run with its jobs").one::<Run>(200),
-        ),
-        Route::new(
-            post,
-            "/api/v1/runs/{run}/cancel",
-            operator,
-            cancel,
+        Route::new(Method::GET, "/api/v1/runs/{run}", operator, show)
+            .documented(Operation::new("A run with its jobs").one::<Run>(200)),
+        Route::new(Method::POST, "/api/v1/runs/{run}/cancel", operator, cancel).documented(
             Operation::new("Cancels every job of a run that has not ended").one::<Run>(200),
         ),
-        Route::new(
-            get.clone(),
-            "/api/v1/status",
-            operator,
-            status,
-            Operation::new("The server's load and configuration").one::<Status>(200),
-        ),
-        Route::new(
-            get.clone(),
-            "/metrics",
-            operator,
-            metrics,
+        Route::new(Method::GET, "/api/v1/status", operator, status)
+            .documented(Operation::new("The server's load and configuration").one::<Status>(200)),
+        Route::new(Method::GET, "/metrics", operator, metrics).documented(
             Operation::new("Metrics of jobs, leases and runners, as Prometheus reads them")
                 .answer(200, metrics_answer()),
         ),
-        Route::new(
-            get,
-            "/api/v1/health",
-            Access::Public,
-            health,
+        Route::new(Method::GET, "/api/v1/health", Access::Public, health).documented(
             Operation::new("Whether the server accepts changes")
                 .one::<Health>(200)
                 .one::<Health>(503),
@@ -129,11 +95,7 @@ async fn metrics(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
 }
 
 async fn health(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    let reason = context.service.trouble().map(|trouble| match trouble {
-        Trouble::NoSpace => Unhealthy::NoSpace,
-        Trouble::WritesFail => Unhealthy::WritesFail,
-        Trouble::Stopped => Unhealthy::Stopped,
-    });
+    let reason = context.service.trouble();
     let status = reason.map_or(StatusCode::OK, |_| StatusCode::SERVICE_UNAVAILABLE);
     Ok((status, json(&Health { ok: reason.is_none(), reason })).into_response())
 }

@@ -14,30 +14,16 @@ use std::sync::Arc;
 pub(super) fn table() -> Vec<Route> {
     let operator = Access::Operator;
     vec![
-        Route::new(
-            Method::POST,
-            "/api/v1/schedules",
-            operator,
-            add,
+        Route::new(Method::POST, "/api/v1/schedules", operator, add).documented(
             Operation::new("Adds a schedule, which submits a run for each fire of a timer")
                 .body::<NewSchedule>()
                 .one::<Schedule>(201)
                 .refuses(409),
         ),
-        Route::new(
-            Method::GET,
-            "/api/v1/schedules",
-            operator,
-            list,
-            Operation::new("Schedules, newest first").many::<Schedule>(),
-        ),
-        Route::new(
-            Method::DELETE,
-            "/api/v1/schedules/{schedule}",
-            operator,
-            remove,
-            Operation::new("Removes a schedule; its runs stay").one::<Schedule>(200),
-        ),
+        Route::new(Method::GET, "/api/v1/schedules", operator, list)
+            .documented(Operation::new("Schedules, newest first").many::<Schedule>()),
+        Route::new(Method::DELETE, "/api/v1/schedules/{schedule}", operator, remove)
+            .documented(Operation::new("Removes a schedule; its runs stay").one::<Schedule>(200)),
     ]
 }
 

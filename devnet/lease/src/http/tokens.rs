@@ -10,7 +10,6 @@ use crate::{
     check,
     machine::RunnerId,
     messages::{NewToken, RunnerSummary, Token, TokenQuery, TokenRequest},
-    time,
 };
 use axum::{http::Method, response::Response};
 use cowboy_host::http::openapi::Operation;
@@ -19,55 +18,33 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(super) fn table() -> Vec<Route> {
     let operator = Access::Operator;
     vec![
-        Route::new(
-            Method::GET,
-            "/api/v1/runners",
-            operator,
-            runners,
+        Route::new(Method::GET, "/api/v1/runners", operator, runners).documented(
             Operation::new("Runners that have asked for work since the server started")
                 .many::<RunnerSummary>(),
         ),
-        Route::new(
-            Method::GET,
-            "/api/v1/tokens",
-            operator,
-            list,
-            Operation::new("Runners that have a token").many::<Token>(),
-        ),
-        Route::new(
-            Method::POST,
-            "/api/v1/tokens",
-            operator,
-            issue,
+        Route::new(Method::GET, "/api/v1/tokens", operator, list)
+            .documented(Operation::new("Runners that have a token").many::<Token>()),
+        Route::new(Method::POST, "/api/v1/tokens", operator, issue).documented(
             Operation::new("Issues a runner's token, and invalidates its previous one")
                 .body::<TokenRequest>()
                 .one::<NewToken>(201)
                 .refuses(409),
         ),
-        Route::new(
-            Method::DELETE,
-            "/api/v1/tokens/{runner}",
-            operator,
-            revoke,
+        Route::new(Method::DELETE, "/api/v1/tokens/{runner}", operator, revoke).documented(
             Operation::new("Invalidates a runner's token").query::<TokenQuery>().one::<Token>(200),
         ),
     ]
 }
 
 async fn runners(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    let known = context.service.runners().await?;
+    let mut runners = context.service.runners().await?;
     let at_work = context.service.read(|reader| reader.at_work()).await?;
     let by_runner = at_work.into_iter().filter_map(|job| Some((job.runner.clone()?, job)));
     let mut jobs: BTreeMap<_, _> = by_runner.collect();
-    let runners = known.into_iter().map(|known| RunnerSummary {
-        job: jobs.remove(&known.runner),
-        runner_id: known.runner,
-        capabilities: known.capabilities.into_iter().collect(),
-        asked_at: time(known.asked_at),
-        seen_at: time(known.seen_at),
-        waits: known.waits,
-    });
-    Ok(json(&runners.collect::<Vec<_>>()))
+    for runner in &mut runners {
+        runner.job = jobs.remove(&runner.runner_id);
+    }
+    Ok(json(&runners))
 }
 
 async fn list(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {

@@ -34,77 +34,43 @@ use tokio::time::{Instant, timeout_at};
 const STILL: Duration = Duration::from_secs(30);
 /// Minimum average rate of an upload after the first [`STILL`], in bytes per second.
 const LEAST_RATE: u64 = 16 << 10;
+
+/// The operation with the lease that it requires.
+fn held(operation: Operation) -> Operation {
+    operation.parameter(lease_header()).refuses(409)
+}
+
 pub(super) fn table() -> Vec<Route> {
     let (artifact, cache) =
         ("/api/v1/internal/artifacts/{*name}", "/api/v1/internal/caches/{*key}");
-    let (get, put, runner) = (Method::GET, Method::PUT, Access::Runner);
+    let runner = Access::Runner;
     vec![
-        Route::new(
-            put.clone(),
-            "/api/v1/internal/log",
-            runner,
-            append_log,
+        Route::new(Method::PUT, "/api/v1/internal/log", runner, append_log).documented(held(
             Operation::new("Appends to the log of the attempt")
                 .query::<LogOffset>()
-                .parameter(lease_header())
                 .bytes()
-                .one::<LogAck>(200)
-                .refuses(409),
-        ),
-        Route::new(
-            put.clone(),
-            artifact,
-            runner,
-            store_artifact,
+                .one::<LogAck>(200),
+        )),
+        Route::new(Method::PUT, artifact, runner, store_artifact).upload().documented(held(
             Operation::new("Stores an artifact of the attempt; replaces one with the same name")
-                .parameter(lease_header())
                 .bytes()
-                .one::<ArtifactStored>(200)
-                .refuses(409),
-        )
-        .upload(),
-        Route::new(
-            get,
-            cache,
-            runner,
-            open_cache,
-            Operation::new("A cache")
-                .parameter(lease_header())
-                .answer(200, file_answer())
-                .refuses(409),
-        ),
-        Route::new(
-            Method::GET,
-            "/api/v1/internal/needs",
-            runner,
-            needs,
+                .one::<ArtifactStored>(200),
+        )),
+        Route::new(Method::GET, cache, runner, open_cache)
+            .documented(held(Operation::new("A cache").answer(200, file_answer()))),
+        Route::new(Method::GET, "/api/v1/internal/needs", runner, needs).documented(held(
             Operation::new("The artifacts of the needed jobs, at most 10,000")
-                .parameter(lease_header())
-                .many::<NeededArtifact>()
-                .refuses(409),
-        ),
-        Route::new(
-            Method::GET,
-            "/api/v1/internal/needs/{job}/{*name}",
-            runner,
-            open_needed,
-            Operation::new("An artifact of a needed job, by name")
-                .parameter(lease_header())
-                .answer(200, file_answer())
-                .refuses(409),
-        ),
-        Route::new(
-            put,
-            cache,
-            runner,
-            store_cache,
+                .many::<NeededArtifact>(),
+        )),
+        Route::new(Method::GET, "/api/v1/internal/needs/{job}/{*name}", runner, open_needed)
+            .documented(held(
+                Operation::new("An artifact of a needed job, by name").answer(200, file_answer()),
+            )),
+        Route::new(Method::PUT, cache, runner, store_cache).upload().documented(held(
             Operation::new("Stores a cache; replaces one with the same key")
-                .parameter(lease_header())
                 .bytes()
-                .one::<CacheStored>(200)
-                .refuses(409),
-        )
-        .upload(),
+                .one::<CacheStored>(200),
+        )),
     ]
 }
 
@@ -117,15 +83,14 @@ struct Bearer {
 /// refuses.
 async fn bearer(context: &Context, asked: &mut Asked) -> Result<(Bearer, Active), Refused> {
     let runner = asked.runner()?;
+    let find = async |lease_id: String| {
+        let active = context.service.active(runner.clone(), lease_id.clone()).await;
+        let active = active.map_err(|error| Refused::of_lease(error, &lease_id))?;
+        Ok((Bearer { runner, lease_id }, active))
+    };
     let found = match asked.lease_id() {
+        Ok(lease_id) => find(lease_id).await,
         Err(refused) => Err(refused),
-        Ok(lease_id) => {
-            let active = context.service.active(runner.clone(), lease_id.clone()).await;
-            match active {
-                Ok(active) => Ok((Bearer { runner, lease_id }, active)),
-                Err(error) => Err(Refused::of_lease(error, &lease_id)),
-            }
-        }
     };
     if found.is_err() {
         drain(mem::take(&mut asked.upload)).await;

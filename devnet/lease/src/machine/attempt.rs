@@ -108,10 +108,7 @@ impl Stage {
     }
 
     pub(super) const fn is_overtime(self, now: u64) -> bool {
-        match self {
-            Self::Starting { until } | Self::Running { until } => now >= until,
-            _ => false,
-        }
+        matches!(self, Self::Starting { until } | Self::Running { until } if now >= until)
     }
 }
 
@@ -127,16 +124,14 @@ pub(super) const fn ended(state: LeaseState) -> Stale {
 
 impl Encode for Stage {
     fn encode(&self, w: &mut Writer) {
-        let kind = match self {
+        let kind: u64 = match self {
             Self::Granted { .. } => 0,
             Self::Starting { .. } => 1,
             Self::Running { .. } => 2,
             Self::Canceling { why: Why::Superseded, .. } => 4,
             Self::Canceling { .. } => 3,
         };
-        w.list(2);
-        w.u64(kind);
-        w.u64(self.until());
+        (kind, self.until()).encode(w);
     }
 }
 

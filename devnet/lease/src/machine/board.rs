@@ -5,6 +5,7 @@ mod settle;
 use super::{
     Attempt, Beat, Concurrency, Config, ConfigError, Done, JobId, JobState, LeaseJob, LeaseKey,
     LeaseState, Member, NewJob, Refusal, RunId, RunnerId, Stale, Why,
+    attempt::ended,
     config::{MAX_ATTEMPTS, MAX_BACKOFF_SECONDS, MAX_SECONDS},
     job::{RunTurn, Then},
     queue::{MAX_SETS, Queue},
@@ -30,7 +31,7 @@ pub const MAX_OPEN_JOBS: usize = 100_000;
 /// After each call [`drain`](Self::drain) returns the changes. The owner of the board stores them
 /// before it reveals the call's outcome, and can rebuild the board from them
 /// ([`restore`](Self::restore)).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Board {
     config: Config,
     now: u64,
@@ -114,22 +115,39 @@ pub enum RestoreError {
     Twice(JobId),
 }
 
+/// The jobs that would wait for themselves, or for such a job; `jobs` has each with those that it
+/// needs.
+pub fn stuck<'a, J: Ord, N>(jobs: &BTreeMap<&'a J, &'a N>) -> BTreeSet<&'a J>
+where
+    &'a N: IntoIterator<Item = &'a J>,
+{
+    // Repeatedly removes the jobs that need no remaining job.
+    let mut left = BTreeMap::new();
+    let mut needed_by: BTreeMap<&J, Vec<&J>> = BTreeMap::new();
+    for (&job, &needs) in jobs {
+        left.insert(job, needs.into_iter().count());
+        needs.into_iter().for_each(|need| needed_by.entry(need).or_default().push(job));
+    }
+    let free = left.iter().filter(|(_, needs)| **needs == 0);
+    let mut free: Vec<&J> = free.map(|(job, _)| *job).collect();
+    while let Some(done) = free.pop() {
+        left.remove(done);
+        for job in needed_by.remove(done).unwrap_or_default() {
+            let needs =
+                left.get_mut(job).expect("a job stays until all jobs that it needs have gone");
+            *needs -= 1;
+            if *needs == 0 {
+                free.push(job);
+            }
+        }
+    }
+    left.into_keys().collect()
+}
+
 impl Board {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self {
-            config,
-            now: 0,
-            jobs: BTreeMap::new(),
-            runs: BTreeMap::new(),
-            states: BTreeMap::new(),
-            needed_by: BTreeMap::new(),
-            queue: Queue::default(),
-            turns: Turns::default(),
-            leases: BTreeMap::new(),
-            wakes: BTreeSet::new(),
-            changes: Changes::default(),
-        })
+        Ok(Self { config, ..Self::default() })
     }
 
     /// Rebuilds the board from its jobs. Leases keep their deadlines; the grace after a job's time
@@ -150,10 +168,7 @@ impl Board {
                     return Err(twice());
                 }
             }
-            if !board.enter(&job) {
-                return Err(twice());
-            }
-            if board.jobs.insert(id.clone(), job).is_some() {
+            if !board.enter(&job) || board.jobs.insert(id.clone(), job).is_some() {
                 return Err(twice());
             }
         }
@@ -312,28 +327,7 @@ impl Board {
                 return Err(SubmitError::UnknownNeed { job: (*job).clone(), need: need.clone() });
             }
         }
-        // Repeatedly removes the jobs that need no remaining job; those that remain at the end form
-        // a cycle.
-        let mut left: BTreeMap<&JobId, usize> =
-            own.iter().map(|(job, needs)| (*job, needs.len())).collect();
-        let mut needed_by: BTreeMap<&JobId, Vec<&JobId>> = BTreeMap::new();
-        for (&job, needs) in &own {
-            needs.iter().for_each(|need| needed_by.entry(need).or_default().push(job));
-        }
-        let free = left.iter().filter(|(_, needs)| **needs == 0);
-        let mut free: Vec<&JobId> = free.map(|(job, _)| *job).collect();
-        while let Some(done) = free.pop() {
-            left.remove(done);
-            for job in needed_by.remove(done).unwrap_or_default() {
-                let needs =
-                    left.get_mut(job).expect("a job stays until all jobs that it needs have gone");
-                *needs -= 1;
-                if *needs == 0 {
-                    free.push(job);
-                }
-            }
-        }
-        left.first_key_value().map_or(Ok(()), |(job, _)| Err(SubmitError::Cycle((*job).clone())))
+        stuck(&own).first().map_or(Ok(()), |job| Err(SubmitError::Cycle((*job).clone())))
     }
 
     /// Grants the first job in the queue that requires only capabilities the runner has.
@@ -431,10 +425,7 @@ impl Board {
         match state {
             LeaseState::Active => Ok((id, number)),
             LeaseState::Granted => Err(Refusal::NotAcked),
-            LeaseState::Expired => Err(Refusal::Stale(Stale::LeaseExpired)),
-            LeaseState::Revoked => Err(Refusal::Stale(Stale::LeaseRevoked)),
-            LeaseState::Completed => Err(Refusal::Stale(Stale::LeaseCompleted)),
-            LeaseState::Canceled => Err(Refusal::Stale(Stale::LeaseCanceled)),
+            other => Err(Refusal::Stale(ended(other))),
         }
     }
 

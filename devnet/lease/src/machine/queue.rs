@@ -36,13 +36,7 @@ impl Queue {
 
     /// Counts one more open job with these requirements.
     pub fn open(&mut self, requires: &[String]) {
-        match self.sets.get_mut(requires) {
-            Some(alike) => alike.open += 1,
-            None => {
-                let alike = Alike { open: 1, ..Alike::default() };
-                self.sets.insert(requires.to_vec(), alike);
-            }
-        }
+        self.sets.entry(requires.to_vec()).or_default().open += 1;
     }
 
     /// Counts one fewer open job with these requirements.

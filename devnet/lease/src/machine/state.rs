@@ -35,16 +35,9 @@ names!(JobState:
 
 impl JobState {
     pub const fn is_terminal(self) -> bool {
-        match self {
-            Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut | Self::Skipped => {
-                true
-            }
-            Self::Queued
-            | Self::Leased
-            | Self::Starting
-            | Self::Running
-            | Self::CancelRequested => false,
-        }
+        use JobState::{Canceled, Failed, Skipped, Succeeded, TimedOut};
+
+        matches!(self, Succeeded | Failed | Canceled | TimedOut | Skipped)
     }
 }
 

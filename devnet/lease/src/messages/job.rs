@@ -1,9 +1,8 @@
 //! The operator's view of jobs, runs and runners' tokens.
 
-use super::schema;
 use super::{
     Artifact, ArtifactSpec, BySchedule, CacheSpec, EndReason, JobState, LeaseState, LogCursor,
-    Progress, Timings,
+    Progress, Timings, schema,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};

@@ -92,8 +92,8 @@ pub use schedule::{
     BySchedule, MAX_SCHEDULES, NewSchedule, Schedule, ScheduleFailure, ScheduledRun,
 };
 
-use cowboy_engine::names;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// Header with the lease id of an upload or of a cache request. Its value is a secret.
@@ -210,9 +210,9 @@ macro_rules! same_names {
             }
         }
 
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => <$engine>::$variant.name()),* })
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(f)
             }
         }
     };
@@ -322,27 +322,9 @@ pub enum ErrorCode {
     Internal,
 }
 
-names!(ErrorCode:
-    MalformedJson = "MALFORMED_JSON",
-    MissingField = "MISSING_FIELD",
-    InvalidField = "INVALID_FIELD",
-    Unauthorized = "UNAUTHORIZED",
-    WrongRunner = "WRONG_RUNNER",
-    NotFound = "NOT_FOUND",
-    MethodNotAllowed = "METHOD_NOT_ALLOWED",
-    NotAcked = "NOT_ACKED",
-    CancelRequested = "CANCEL_REQUESTED",
-    NoCancelRequested = "NO_CANCEL_REQUESTED",
-    NameInUse = "NAME_IN_USE",
-    JobEnded = "JOB_ENDED",
-    NotLeased = "NOT_LEASED",
-    NoChain = "NO_CHAIN",
-    SchedulesFull = "SCHEDULES_FULL",
-    LogGap = "LOG_GAP",
-    BodyTooLarge = "BODY_TOO_LARGE",
-    LogFull = "LOG_FULL",
-    StoreFull = "STORE_FULL",
-    Timeout = "TIMEOUT",
-    Unavailable = "UNAVAILABLE",
-    Internal = "INTERNAL",
-);
+/// As in JSON.
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}

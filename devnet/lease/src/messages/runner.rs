@@ -1,11 +1,10 @@
 //! Messages of runners and the answers to them, as in Delta CI.
 
-use super::schema;
 use super::{
     AckLeaseAckTag, AckLeaseTag, ArtifactStoredTag, AwaitCancelTag, CacheStoredTag,
     CancelAckAckTag, CancelAckTag, CancelRequestedTag, CompleteAckTag, CompleteTag, EndReason,
     HeartbeatAckTag, HeartbeatTag, LeaseGrantedTag, LeaseTag, LogAckTag, StaleLeaseTag,
-    StaleReason,
+    StaleReason, schema,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

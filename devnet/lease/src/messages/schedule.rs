@@ -1,7 +1,6 @@
 //! Schedules: runs that are submitted whenever a timer of the chain fires.
 
-use super::NewRun;
-use super::schema;
+use super::{NewRun, schema};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -120,19 +120,17 @@ impl ToSchema for Environment {
 impl PartialSchema for EnvValue {
     fn schema() -> RefOr<Schema> {
         let plain = text(NO_NUL, 0, None).description(Some("A value that is not secret"));
-        let secret = ObjectBuilder::new()
-            .schema_type(Type::Object)
-            .description(Some("A secret: masked in logs, and in no listing"))
-            .property("secret", text(NO_NUL, 1, None))
-            .required("secret");
-        let from_needs = ObjectBuilder::new()
-            .schema_type(Type::Object)
-            .description(Some(
-                "A text with results of needed jobs: ${{ needs.JOB.outputs.NAME }}, \
-                 ${{ needs.JOB.result }}",
-            ))
-            .property("from_needs", text(NO_NUL, 1, None))
-            .required("from_needs");
+        let object = |description, field: &str| {
+            ObjectBuilder::new()
+                .schema_type(Type::Object)
+                .description(Some(description))
+                .property(field, text(NO_NUL, 1, None))
+                .required(field)
+        };
+        let secret = object("A secret: masked in logs, and in no listing", "secret");
+        let results = "A text with results of needed jobs: ${{ needs.JOB.outputs.NAME }}, \
+                       ${{ needs.JOB.result }}";
+        let from_needs = object(results, "from_needs");
         OneOfBuilder::new().item(plain).item(secret).item(from_needs).into()
     }
 }

@@ -1,7 +1,7 @@
 //! The values of a run file. Each refuses invalid text at its place and says what is expected.
 
 use crate::{
-    check::is_output,
+    check::{self, is_output},
     machine::config::MAX_BACKOFF_SECONDS,
     messages::{MAX_KIND, MAX_NAME, MAX_PATH, MAX_STEPS, MAX_TEXT, RunIf},
 };
@@ -127,9 +127,7 @@ fn is_label(text: &str, others: &[u8]) -> bool {
 
 /// Whether a text can name a variable.
 pub fn is_variable(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && text.len() <= MAX_PATH
+    check::is_variable(text) && text.len() <= MAX_PATH
 }
 
 fn is_below(path: &str) -> bool {
@@ -179,12 +177,8 @@ impl Field for Condition {
     const EXPECTED: &'static str = "success(), failure() or always()";
 
     fn read(text: &str) -> Option<Self> {
-        match text {
-            "success()" => Some(Self(RunIf::Success)),
-            "failure()" => Some(Self(RunIf::Failure)),
-            "always()" => Some(Self(RunIf::Always)),
-            _ => None,
-        }
+        let all = [RunIf::Success, RunIf::Failure, RunIf::Always];
+        all.into_iter().find(|condition| condition.to_string() == text).map(Self)
     }
 }
 
@@ -334,12 +328,9 @@ impl<'de> Deserialize<'de> for Steps {
                 while let Some(Step(step)) = list.next_element()? {
                     steps.push(step);
                 }
-                match (1..=MAX_STEPS).contains(&steps.len()) {
-                    true => Ok(Steps(steps)),
-                    false => Err(A::Error::custom(format!(
-                        "{} steps: a job has 1 to {MAX_STEPS}",
-                        steps.len()
-                    ))),
+                match steps.len() {
+                    1..=MAX_STEPS => Ok(Steps(steps)),
+                    n => Err(A::Error::custom(format!("{n} steps: a job has 1 to {MAX_STEPS}"))),
                 }
             }
         }

@@ -43,6 +43,7 @@ use super::{
     },
     template::{self, Part},
 };
+use crate::machine::board::stuck;
 use cowboy_engine::primitives::keccak256;
 use cowboy_host::{located::Located, within::Within};
 use env::EnvEntry;
@@ -233,32 +234,16 @@ impl RunFile {
     /// Jobs in a cycle, in which each needs the next; the last equals the first.
     fn cycle(&self) -> Option<Vec<String>> {
         let jobs = &self.jobs.0;
-        let places: BTreeMap<&JobName, usize> =
-            jobs.iter().map(|(name, _)| name).zip(0..).collect();
-        let needs = |at: usize| jobs[at].1.needs.iter().map(|need| places[need]);
-        let mut missing: Vec<usize> = jobs.iter().map(|(_, job)| job.needs.len()).collect();
-        let mut needed_by = vec![Vec::new(); jobs.len()];
-        for at in 0..jobs.len() {
-            needs(at).for_each(|need| needed_by[need].push(at));
-        }
-        let mut ready: Vec<usize> = (0..jobs.len()).filter(|at| missing[*at] == 0).collect();
-        while let Some(at) = ready.pop() {
-            for &next in &needed_by[at] {
-                missing[next] -= 1;
-                if missing[next] == 0 {
-                    ready.push(next);
-                }
-            }
-        }
-        // Every job that never becomes ready needs another such job: following these needs leads
-        // around a cycle.
-        let mut path = vec![missing.iter().position(|missing| *missing > 0)?];
+        let needs: BTreeMap<_, _> = jobs.iter().map(|(name, job)| (name, &job.needs)).collect();
+        let stuck = stuck(&needs);
+        // Each of them needs another one: following these needs leads around a cycle.
+        let mut path = vec![jobs.iter().map(|(name, _)| name).find(|name| stuck.contains(name))?];
         loop {
-            let next = needs(*path.last()?).find(|need| missing[*need] > 0)?;
-            let met = path.iter().position(|at| *at == next);
+            let next = needs[path.last()?].iter().find(|need| stuck.contains(need))?;
+            let met = path.iter().position(|name| *name == next);
             path.push(next);
             if let Some(start) = met {
-                return Some(path[start..].iter().map(|at| jobs[*at].0.0.clone()).collect());
+                return Some(path[start..].iter().map(|name| name.0.clone()).collect());
             }
         }
     }
@@ -400,13 +385,9 @@ impl JobEntry {
             Ok::<_, String>(Concurrency { group, cancel_in_progress: *cancel_in_progress })
         });
         Ok(JobSpec {
-            name: String::new(),
             steps: steps.map_err(|problem| format!("steps: {problem}"))?,
-            env: BTreeMap::new(),
             workdir: workdir.map(|path| path.0),
             image: image.map(|image| image.0),
-            needs: Vec::new(),
-            artifacts_of: Vec::new(),
             run_if: self.run_if.map(|condition| condition.0),
             allow_failure: self.allow_failure,
             concurrency: concurrency.transpose()?,
@@ -422,6 +403,7 @@ impl JobEntry {
                 max_attempts: retry.max_attempts.map(|attempts| attempts.get() as u32),
                 backoff_seconds: retry.backoff.map(|pause| pause.0),
             }),
+            ..JobSpec::default()
         })
     }
 }

@@ -7,6 +7,7 @@
 //! An entry has a POSIX extended header with its name, which may be long, and its modification time
 //! in nanoseconds, which build tools use to detect changes.
 
+use cowboy_host::files::if_there;
 use rustix::fs::OFlags;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -77,10 +78,7 @@ pub(super) fn pack(
     let mut left: Vec<PathBuf> = paths.iter().rev().cloned().collect();
     while let Some(path) = left.pop() {
         let from = job.join(&path);
-        let meta = match fs::symlink_metadata(&from) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            meta => meta?,
-        };
+        let Some(meta) = if_there(fs::symlink_metadata(&from))? else { continue };
         let mut header = Header::new_ustar();
         header.set_mode(meta.mode() & 0o777);
         header.set_mtime(u64::try_from(meta.mtime()).unwrap_or(0));
@@ -334,26 +332,19 @@ impl Unpacking<'_> {
     }
 
     fn make_folder(&mut self, path: &Path) -> Result<(), ArchiveError> {
-        if path.as_os_str().is_empty() || self.folders.contains(path) {
-            return Ok(());
+        let folders: Vec<_> = path.ancestors().collect();
+        for folder in folders.into_iter().rev() {
+            if !folder.as_os_str().is_empty() && !self.folders.contains(folder) {
+                self.count()?;
+                DirBuilder::new().mode(0o700).create(self.folder.join(folder))?;
+                self.folders.insert(folder.to_owned());
+            }
         }
-        self.make_parents(path)?;
-        self.count()?;
-        DirBuilder::new().mode(0o700).create(self.folder.join(path))?;
-        self.folders.insert(path.to_owned());
         Ok(())
     }
 
     fn make_parents(&mut self, path: &Path) -> Result<(), ArchiveError> {
-        let parents: Vec<_> = path.ancestors().skip(1).collect();
-        for parent in parents.into_iter().rev() {
-            if !parent.as_os_str().is_empty() && !self.folders.contains(parent) {
-                self.count()?;
-                DirBuilder::new().mode(0o700).create(self.folder.join(parent))?;
-                self.folders.insert(parent.to_owned());
-            }
-        }
-        Ok(())
+        path.parent().map_or(Ok(()), |parent| self.make_folder(parent))
     }
 
     fn write(

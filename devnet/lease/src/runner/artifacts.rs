@@ -108,9 +108,7 @@ impl Artifacts {
             output.note("not all files were searched for artifacts: there are too many").await;
         }
     }
-}
 
-impl Artifacts {
     fn name(&mut self, artifacts: Vec<Artifact>) -> bool {
         // Each with a comma or a bracket.
         let json = serde_json::to_vec(&artifacts).map_or(usize::MAX, |json| json.len());

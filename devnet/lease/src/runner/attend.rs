@@ -1,11 +1,11 @@
 //! One command from its start to its end: its output, and the end of its process tree.
 
 use super::{
-    heartbeat::{Halt, Heartbeats},
+    heartbeat::{Halt, Heartbeats, unless},
     output::Output,
 };
 use cowboy_host::process::{Tree, shown};
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use std::{
     io,
     os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
@@ -77,10 +77,7 @@ pub(super) async fn attend(
                 output.note(&format!("the rest of the output cannot be read: {error}")).await;
             }
         };
-        tokio::select! {
-            () = hold.cutoff() => {}
-            () = read => {}
-        }
+        let _ = unless(hold.cutoff(), read).await;
     };
     let (end, ()) = tokio::join!(work, read);
     end
@@ -108,12 +105,7 @@ async fn end(
         }
         Halt::Stopped => GRACE,
     };
-    let over = async {
-        tokio::select! {
-            _ = hold.lost() => {}
-            () = sleep_until(now + grace) => {}
-        }
-    };
+    let over = unless(hold.lost(), sleep_until(now + grace)).map(drop);
     let status = match (grace, ask_to_end) {
         (Duration::ZERO, _) => tree.end(|| ()).await?,
         (_, None) => tree.stop(over).await?,

@@ -8,12 +8,13 @@ use super::{
     api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
     archive::{self, ArchiveError, HOME, LIMITS, Packed, WORK},
     artifacts::{SendError, send},
-    heartbeat::{CallError, Heartbeats},
+    heartbeat::{CallError, Heartbeats, unless},
     output::Output,
     workspace::{Hand, Workspace},
 };
 use crate::messages::CacheSpec;
 use bytes::{Buf as _, Bytes};
+use cowboy_host::files::if_there;
 use reqwest::Response;
 use std::{
     collections::BTreeSet,
@@ -130,12 +131,6 @@ enum CacheError {
     Failed(String),
 }
 
-impl From<io::Error> for CacheError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
 impl From<JoinError> for CacheError {
     fn from(error: JoinError) -> Self {
         Self::Failed(error.to_string())
@@ -203,11 +198,7 @@ async fn restore(
     loop {
         let until = Some(Instant::now() + DOWNLOAD_PATIENCE);
         let get = hold.call(until, || api.get_cache(hold.lease(), &spec.key));
-        let response = tokio::select! {
-            biased;
-            _ = hold.halted() => return Err(CacheError::Halted),
-            response = get => response?,
-        };
+        let response = unless(hold.halted(), get).await.map_err(|_| CacheError::Halted)??;
         let Some(response) = response else { return Ok(None) };
         match receive(response, paths.clone(), job, hold).await? {
             Received::Whole(entries) => return Ok(Some(entries)),
@@ -247,19 +238,15 @@ async fn receive(
             }
         }
     };
-    let cut = tokio::select! {
-        biased;
-        _ = hold.halted() => Some(None),
-        cut = feed => cut.map(Some),
-    };
+    let cut = unless(hold.halted(), feed).await;
     // Closing the channel ends the unpacking if it still runs.
     drop(pieces);
     let unpacked = unpacking.done().await?;
     match (cut, unpacked) {
-        (Some(None), _) => Err(CacheError::Halted),
+        (Err(_), _) => Err(CacheError::Halted),
         (_, Ok(entries)) => Ok(Received::Whole(entries)),
-        (Some(Some(reason)), Err(_)) => Ok(Received::Cut(reason)),
-        (None, Err(error)) => Err(CacheError::Broken(error.to_string())),
+        (Ok(Some(reason)), Err(_)) => Ok(Received::Cut(reason)),
+        (Ok(None), Err(error)) => Err(CacheError::Broken(error.to_string())),
     }
 }
 
@@ -338,12 +325,8 @@ fn put(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// The type of the file at `path`, without following links; `None` if absent.
-fn kind(path: &Path) -> io::Result<Option<FileType>> {
-    match fs::symlink_metadata(path) {
-        Ok(meta) => Ok(Some(meta.file_type())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+pub(super) fn kind(path: &Path) -> io::Result<Option<FileType>> {
+    Ok(if_there(fs::symlink_metadata(path))?.map(|meta| meta.file_type()))
 }
 
 async fn save(
@@ -359,25 +342,16 @@ async fn save(
         let packed = archive::pack(hand.path(), &paths, LIMITS, Until { out, hand })?;
         Ok::<_, ArchiveError>((packed, path))
     });
-    let packed = tokio::select! {
-        biased;
-        _ = hold.halted() => return Err(CacheError::Halted),
-        packed = packing.done() => packed?,
-    };
+    let packed = unless(hold.halted(), packing.done()).await.map_err(|_| CacheError::Halted)??;
     let (packed, file) = packed.map_err(|error| CacheError::Failed(error.to_string()))?;
     if packed.entries == 0 {
         return Ok(packed);
     }
     let put = |upload| api.put_cache(hold.lease(), &spec.key, upload);
-    let sent = tokio::select! {
-        biased;
-        _ = hold.halted() => return Err(CacheError::Halted),
-        sent = send(&file, hold, put) => sent,
-    };
-    match sent {
-        Ok(()) => Ok(packed),
-        Err(SendError::Lost) => Err(CacheError::Halted),
-        Err(SendError::Failed(reason)) => Err(CacheError::Failed(reason)),
+    match unless(hold.halted(), send(&file, hold, put)).await {
+        Ok(Ok(())) => Ok(packed),
+        Ok(Err(SendError::Failed(reason))) => Err(CacheError::Failed(reason)),
+        Ok(Err(SendError::Lost)) | Err(_) => Err(CacheError::Halted),
     }
 }
 

@@ -15,7 +15,6 @@ use cowboy_host::{
     files::{self, FileError},
     process::Directories,
 };
-
 use std::{
     fs::{self, File},
     io::ErrorKind::{DirectoryNotEmpty, NotFound},
@@ -90,14 +89,11 @@ impl RunnerFolder {
             let file = match files::take_lock(&path) {
                 Ok(Some(file)) => file,
                 Ok(None) => match files::holder(&path) {
-                    Some(pid) => {
-                        return Err(RunnerFolderError::InUse {
-                            path: self.0.clone(),
-                            pid: Some(pid),
-                        });
-                    }
                     // A sweep is about to take the lock, or has removed it.
                     None => continue,
+                    pid => {
+                        return Err(RunnerFolderError::InUse { path: self.0.clone(), pid });
+                    }
                 },
                 // A sweep has just removed the folder.
                 Err(FileError::Io { source, .. }) if source.kind() == NotFound => continue,
@@ -115,14 +111,8 @@ impl RunnerFolder {
 
     /// Removes what killed runners left in a home: containers, processes and folders.
     pub async fn sweep(home: &Path) -> Result<(), FileError> {
-        let runners = home.join(RUNNERS);
-        let entries = match fs::read_dir(&runners) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == NotFound => return Ok(()),
-            Err(error) => return Err(FileError::io(&runners)(error)),
-        };
-        for entry in entries {
-            let folder = Self(entry.map_err(FileError::io(&runners))?.path());
+        for entry in files::entries(&home.join(RUNNERS))? {
+            let folder = Self(entry.path());
             // A locked folder's runner is running; other errors are for its own runner to report.
             if let Ok(lock) = folder.lock()
                 && let Err(error) = lock.remove().await

@@ -65,7 +65,7 @@ impl Globs {
         let mut search = Search::default();
         let mut folders = vec![PathBuf::new()];
         let mut looked = 0;
-        while let Some(at) = folders.pop() {
+        'search: while let Some(at) = folders.pop() {
             let entries = match fs::read_dir(folder.join(&at)) {
                 Ok(entries) => entries,
                 Err(error) if at.as_os_str().is_empty() => return Err(error),
@@ -75,7 +75,7 @@ impl Globs {
                 looked += 1;
                 if looked > MAX_ENTRIES {
                     search.cut = true;
-                    break;
+                    break 'search;
                 }
                 let Ok(kind) = entry.file_type() else { continue };
                 let path = at.join(entry.file_name());
@@ -91,9 +91,6 @@ impl Globs {
                         }
                     }
                 }
-            }
-            if search.cut {
-                break;
             }
         }
         search.files.sort_by(|a, b| a.name.cmp(&b.name));

@@ -112,6 +112,22 @@ impl Pauses {
     }
 }
 
+/// The result of `work`, unless `stop` comes first.
+pub(super) fn unless<S, T>(
+    stop: impl Future<Output = S>,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, S>> {
+    // Some are large, and would have a place here and in the caller.
+    let work = Box::pin(work);
+    async {
+        tokio::select! {
+            biased;
+            stop = stop => Err(stop),
+            done = work => Ok(done),
+        }
+    }
+}
+
 impl Heartbeats {
     pub(super) fn new(granted: &LeaseGranted, runner: &str, at: Instant) -> Self {
         let until = at + Duration::from_secs(granted.lease_ttl_seconds);
@@ -189,10 +205,7 @@ impl Heartbeats {
             }
             Halt::Stopped => since + LAST_WORDS,
         };
-        tokio::select! {
-            _ = self.lost() => {}
-            () = sleep_until(last) => {}
-        }
+        let _ = unless(self.lost(), sleep_until(last)).await;
     }
 
     /// Repeats a request until there is an answer, while the lease is valid and until `until`.
@@ -203,14 +216,10 @@ impl Heartbeats {
     ) -> Result<T, CallError> {
         let mut pauses = Pauses::default();
         loop {
-            let answer = tokio::select! {
-                biased;
-                _ = self.lost() => return Err(CallError::Lost),
-                answer = request() => answer,
-            };
-            let error = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
+            let error = match unless(self.lost(), request()).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(CallError::Lost),
             };
             if self.loses(&error) {
                 return Err(CallError::Lost);
@@ -219,10 +228,8 @@ impl Heartbeats {
                 return Err(CallError::Refused(error));
             }
             tracing::debug!(%error, "asked again");
-            tokio::select! {
-                _ = self.lost() => return Err(CallError::Lost),
-                () = sleep(pauses.next()) => {}
-            }
+            let paused = unless(self.lost(), sleep(pauses.next())).await;
+            paused.map_err(|_| CallError::Lost)?;
         }
     }
 
@@ -240,31 +247,24 @@ impl Heartbeats {
             loss => Said::Lost(loss),
         };
         loop {
-            let answer = {
-                let attempt = async {
-                    let _wire = self.wire.lock().await;
-                    request().await
-                };
-                tokio::select! {
-                    biased;
-                    loss = self.lost() => return lost(loss),
-                    answer = attempt => answer,
-                }
+            let attempt = async {
+                let _wire = self.wire.lock().await;
+                request().await
             };
-            match answer {
-                Ok(_) => return Said::Accepted,
-                Err(error) if error.code() == Some(ErrorCode::CancelRequested) => {
+            match unless(self.lost(), attempt).await {
+                Err(loss) => return lost(loss),
+                Ok(Ok(_)) => return Said::Accepted,
+                Ok(Err(error)) if error.code() == Some(ErrorCode::CancelRequested) => {
                     let halt = Halt::Canceled { by: Instant::now() + CANCEL_DEADLINE };
                     self.halt(halt.clone());
                     return Said::Canceled(halt);
                 }
-                Err(error) if self.loses(&error) => return lost(self.lost().await),
-                Err(error) if !error.is_transient() => return Said::Refused(error),
-                Err(error) => tracing::debug!(%error, "said again"),
+                Ok(Err(error)) if self.loses(&error) => return lost(self.lost().await),
+                Ok(Err(error)) if !error.is_transient() => return Said::Refused(error),
+                Ok(Err(error)) => tracing::debug!(%error, "said again"),
             }
-            tokio::select! {
-                loss = self.lost() => return lost(loss),
-                () = sleep(pauses.next()) => {}
+            if let Err(loss) = unless(self.lost(), sleep(pauses.next())).await {
+                return lost(loss);
             }
         }
     }
@@ -315,11 +315,8 @@ impl Heartbeats {
         let mut pauses = Pauses::default();
         loop {
             let asked = Instant::now();
-            let answer = tokio::select! {
-                biased;
-                _ = self.halted() => return,
-                answer = api.await_cancel(&message) => answer,
-            };
+            let answer = unless(self.halted(), api.await_cancel(&message)).await;
+            let Ok(answer) = answer else { return };
             match answer {
                 Ok(Some(requested)) => return self.cancel(requested.deadline_seconds),
                 Ok(None) if asked.elapsed() >= SOON => {
@@ -330,9 +327,8 @@ impl Heartbeats {
                 Err(error) if self.loses(&error) || !error.is_transient() => return,
                 Err(error) => tracing::debug!(%error, "no answer to a wait for a cancel"),
             }
-            tokio::select! {
-                _ = self.halted() => return,
-                () = sleep(pauses.next()) => {}
+            if unless(self.halted(), sleep(pauses.next())).await.is_err() {
+                return;
             }
         }
     }
@@ -341,9 +337,8 @@ impl Heartbeats {
     async fn beat(&self, api: &Api, told: impl Fn() -> (Progress, LogCursor)) {
         let (mut next, mut pauses) = (Instant::now(), Pauses::default());
         loop {
-            tokio::select! {
-                _ = self.lost() => return,
-                () = sleep_until(next) => {}
+            if unless(self.lost(), sleep_until(next)).await.is_err() {
+                return;
             }
             let attempt = async {
                 let _wire = self.wire.lock().await;
@@ -362,11 +357,7 @@ impl Heartbeats {
                 };
                 (sent, timeout_at(until, api.heartbeat(&heartbeat, limit)).await)
             };
-            let (sent, answer) = tokio::select! {
-                biased;
-                _ = self.lost() => return,
-                answered = attempt => answered,
-            };
+            let Ok((sent, answer)) = unless(self.lost(), attempt).await else { return };
             next = match answer {
                 Ok(Ok(ack)) if ack.extend_lease => {
                     pauses = Pauses::default();

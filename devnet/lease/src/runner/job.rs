@@ -19,7 +19,7 @@ use super::{
     attend::{End, exit_code},
     cache::{Caches, Folders, relative},
     container::{self, Container, Containers, Unmade},
-    heartbeat::{CallError, Halt, Heartbeats, Loss, Said},
+    heartbeat::{CallError, Halt, Heartbeats, Loss, Said, unless},
     log::{Log, Lost},
     mask::Secrets,
     needs::{self, NeedError},
@@ -190,20 +190,7 @@ async fn ack(
 
 /// Waits for `work`, at most until the deadline of a job that has to stop.
 async fn in_time(hold: &Heartbeats, work: impl Future<Output = ()>) {
-    tokio::select! {
-        biased;
-        () = hold.cutoff() => {}
-        () = work => {}
-    }
-}
-
-/// Waits for `work`, at most until the job has to stop.
-async fn until_halted(hold: &Heartbeats, work: impl Future<Output = ()>) {
-    tokio::select! {
-        biased;
-        _ = hold.halted() => {}
-        () = work => {}
-    }
+    let _ = unless(hold.cutoff(), work).await;
 }
 
 impl Job<'_> {
@@ -213,8 +200,7 @@ impl Job<'_> {
         let prepared = match self.prepare(directory, container) {
             Ok(prepared) => prepared,
             Err(summary) => {
-                in_time(hold, self.output.note(&summary)).await;
-                let worked = Worked::Failed { exit_code: None, summary };
+                let worked = self.fails(summary).await;
                 return self.end(worked, directory).await;
             }
         };
@@ -246,7 +232,7 @@ impl Job<'_> {
         in_time(hold, container.kill()).await;
         let worked = self.read_outputs(&home, worked).await;
         if !matches!(worked, Worked::Halted(..)) {
-            until_halted(hold, self.upload(&workdir)).await;
+            let _ = unless(hold.halted(), self.upload(&workdir)).await;
         }
         if matches!(worked, Worked::Done) && !spec.caches.is_empty() {
             self.position.done(self.position.steps(), "saving caches");
@@ -341,25 +327,38 @@ impl Job<'_> {
             }
             Err(NeedError::Failed(summary)) => {
                 let summary = self.output.mask(&summary);
-                in_time(self.hold, self.output.note(&summary)).await;
-                Some(Worked::Failed { exit_code: None, summary })
+                Some(self.fails(summary).await)
             }
         }
     }
 
+    /// Fails for a reason that its log tells.
+    async fn fails(&mut self, summary: String) -> Worked {
+        in_time(self.hold, self.output.note(&summary)).await;
+        Worked::Failed { exit_code: None, summary }
+    }
+
     /// Reads the outputs that the steps wrote. If they cannot be read, a successful job fails.
     async fn read_outputs(&mut self, home: &Path, worked: Worked) -> Worked {
-        let mut all = match outputs::read(home) {
-            Ok(all) => all,
-            Err(summary) => {
-                let summary = self.output.mask(&summary);
-                in_time(self.hold, self.output.note(&summary)).await;
-                return match worked {
-                    Worked::Done => Worked::Failed { exit_code: None, summary },
-                    other => other,
-                };
-            }
+        let all = match outputs::read(home) {
+            Ok(all) => self.declared(all).await,
+            Err(summary) => Err(self.output.mask(&summary)),
         };
+        let failed = match all {
+            Ok(all) => {
+                self.outputs = all;
+                return worked;
+            }
+            Err(summary) => self.fails(summary).await,
+        };
+        if matches!(worked, Worked::Done) { failed } else { worked }
+    }
+
+    /// The outputs that the job declares and that hold no secret, if they are not too long.
+    async fn declared(
+        &mut self,
+        mut all: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, String> {
         let declared = &self.granted.job_spec.outputs;
         let mut dropped = Vec::new();
         all.retain(|name, value| {
@@ -374,15 +373,9 @@ impl Job<'_> {
         for text in dropped.iter().take(MAX_OUTPUTS) {
             in_time(self.hold, self.output.note(text)).await;
         }
-        if outputs::fit(&all) {
-            self.outputs = all;
-            return worked;
-        }
-        let summary = format!("the outputs have more than {MAX_OUTPUT_BYTES} bytes");
-        in_time(self.hold, self.output.note(&summary)).await;
-        match worked {
-            Worked::Done => Worked::Failed { exit_code: None, summary },
-            other => other,
+        match outputs::fit(&all) {
+            true => Ok(all),
+            false => Err(format!("the outputs have more than {MAX_OUTPUT_BYTES} bytes")),
         }
     }
 
@@ -399,8 +392,7 @@ impl Job<'_> {
             Err(Unmade::Halted(halt)) => Some(Worked::Halted(halt, Stopped::default())),
             Err(Unmade::Failed(summary)) => {
                 let summary = self.output.mask(&summary);
-                in_time(hold, self.output.note(&summary)).await;
-                Some(Worked::Failed { exit_code: None, summary })
+                Some(self.fails(summary).await)
             }
         }
     }
@@ -412,7 +404,7 @@ impl Job<'_> {
 
     async fn end(self, worked: Worked, workdir: &Path) -> Outcome {
         let hold = self.hold;
-        until_halted(hold, self.log.flush()).await;
+        let _ = unless(hold.halted(), self.log.flush()).await;
         let worked = match (worked, hold.is_halted()) {
             (Worked::Halted(halt, stopped), _) => return self.halt(halt, stopped, workdir).await,
             (Worked::Failed { exit_code, .. }, Some(halt)) => {

@@ -26,6 +26,7 @@ const MAX_REWINDS: u32 = 8;
 
 pub(super) struct Log(watch::Sender<Buffer>);
 
+#[derive(Default)]
 struct Buffer {
     /// Offset of `bytes` in the log.
     base: u64,
@@ -93,15 +94,7 @@ impl Buffer {
 
 impl Log {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Buffer {
-            base: 0,
-            bytes: VecDeque::new(),
-            acked: 0,
-            since: None,
-            urgent: false,
-            rewinds: 0,
-            lost: None,
-        }))
+        Self(watch::Sender::default())
     }
 
     /// Appends to the log, once there is room. If the log is lost, the bytes are dropped.

@@ -64,10 +64,10 @@ pub use heartbeat::Loss;
 pub use job::Outcome;
 
 use super::{
+    check,
     client::{Client, ClientError},
     messages::{
-        CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_NAME,
-        MAX_WAIT_SECONDS,
+        CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_WAIT_SECONDS,
     },
 };
 use api::Api;
@@ -77,7 +77,7 @@ use cowboy_host::{
     spelling::Quoted,
 };
 use folder::RunnerLock;
-use heartbeat::{Pauses, is_unknown};
+use heartbeat::{Pauses, is_unknown, unless};
 use std::{env::consts, io, time::Duration};
 use tokio::{
     sync::watch,
@@ -215,8 +215,8 @@ impl Runner {
     /// folder, including containers.
     pub async fn new(config: RunnerConfig, client: Client) -> Result<Self, RunnerError> {
         let RunnerConfig { name, mut capabilities, max_jobs, engine, lock } = config;
-        check("name", &name)?;
-        capabilities.iter().try_for_each(|capability| check("capability", capability))?;
+        check_id("name", &name)?;
+        capabilities.iter().try_for_each(|capability| check_id("capability", capability))?;
         let refused = |given: &str, expected| RunnerError::Name {
             what: "capability",
             given: given.to_owned(),
@@ -231,12 +231,10 @@ impl Runner {
             return Err(refused(excess, "at most 32 are allowed"));
         }
         let folder = lock.folder();
-        left::clear(folder.path(), &folder.jobs_path()).await.map_err(|source| {
-            RunnerError::Local { what: "the folder of the jobs' containers", source }
-        })?;
-        let directories = Directories::in_folder(&folder.jobs_path()).map_err(|source| {
-            RunnerError::Local { what: "the folder of the jobs' directories", source }
-        })?;
+        let cleared = left::clear(folder.path(), &folder.jobs_path()).await;
+        cleared.map_err(local("the folder of the jobs' containers"))?;
+        let directories = Directories::in_folder(&folder.jobs_path());
+        let directories = directories.map_err(local("the folder of the jobs' directories"))?;
         let runner = folder.path().to_owned();
         let containers = engine.map(|engine| Containers { engine, runner });
         let api = Api::new(client);
@@ -282,11 +280,8 @@ impl Runner {
         let (mut pauses, mut answers) = (Pauses::default(), true);
         loop {
             let asked = Instant::now();
-            let answer = tokio::select! {
-                biased;
-                () = stop.drained() => return Ok(None),
-                answer = self.api.lease(&request) => answer,
-            };
+            let answer = unless(stop.drained(), self.api.lease(&request)).await;
+            let Ok(answer) = answer else { return Ok(None) };
             match answer {
                 Ok(granted) => {
                     if !answers {
@@ -312,9 +307,8 @@ impl Runner {
                     }
                 }
             }
-            tokio::select! {
-                () = stop.drained() => return Ok(None),
-                () = sleep(pauses.next()) => {}
+            if unless(stop.drained(), sleep(pauses.next())).await.is_err() {
+                return Ok(None);
             }
         }
     }
@@ -322,20 +316,18 @@ impl Runner {
     async fn directory(&self) -> Result<Directory, RunnerError> {
         let directories = self.directories.clone();
         let made = tokio::task::spawn_blocking(move || Directory::new(&directories)).await;
-        made.map_err(io::Error::from)
-            .flatten()
-            .map_err(|source| RunnerError::Local { what: "a directory for a job", source })
+        made.map_err(io::Error::from).flatten().map_err(local("a directory for a job"))
     }
 }
 
-fn check(what: &'static str, given: &str) -> Result<(), RunnerError> {
-    let named = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    match !given.is_empty() && given.len() <= MAX_NAME && given.chars().all(named) {
-        true => Ok(()),
-        false => Err(RunnerError::Name {
-            what,
-            given: given.to_owned(),
-            expected: "expected letters, digits and . _ : -, at most 128",
-        }),
-    }
+fn local(what: &'static str) -> impl FnOnce(io::Error) -> RunnerError {
+    move |source| RunnerError::Local { what, source }
+}
+
+fn check_id(what: &'static str, given: &str) -> Result<(), RunnerError> {
+    check::runner_id(given).map_err(|_| RunnerError::Name {
+        what,
+        given: given.to_owned(),
+        expected: "expected letters, digits and . _ : -, at most 128",
+    })
 }

@@ -6,8 +6,8 @@
 
 use super::{
     api::{Api, DOWNLOAD_ATTEMPTS, DOWNLOAD_PATIENCE, DOWNLOAD_STALL},
-    cache::relative,
-    heartbeat::{CallError, Heartbeats},
+    cache::{kind, relative},
+    heartbeat::{CallError, Heartbeats, unless},
 };
 use crate::messages::{MAX_NEEDED, NeededArtifact};
 use reqwest::Response;
@@ -38,24 +38,17 @@ pub(super) async fn bring(
     api: &Api,
     hold: &Heartbeats,
 ) -> Result<usize, NeedError> {
-    let all = tokio::select! {
-        biased;
-        _ = hold.halted() => return Err(NeedError::Halted),
-        all = list(api, hold) => all?,
-    };
+    let all = unless(hold.halted(), list(api, hold)).await.map_err(|_| NeedError::Halted)??;
     for artifact in &all {
-        let got = tokio::select! {
-            biased;
-            _ = hold.halted() => return Err(NeedError::Halted),
-            got = get(artifact, workdir, api, hold) => got,
-        };
-        got.map_err(|error| match error {
-            NeedError::Failed(reason) => {
+        match unless(hold.halted(), get(artifact, workdir, api, hold)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(NeedError::Failed(reason))) => {
                 let NeededArtifact { job, name, .. } = artifact;
-                NeedError::Failed(format!("artifact {name} of job {job} is not there: {reason}"))
+                let reason = format!("artifact {name} of job {job} is not there: {reason}");
+                return Err(NeedError::Failed(reason));
             }
-            NeedError::Halted => NeedError::Halted,
-        })?;
+            Ok(Err(NeedError::Halted)) | Err(_) => return Err(NeedError::Halted),
+        }
     }
     Ok(all.len())
 }
@@ -146,21 +139,17 @@ fn place(folder: &Path, name: &str) -> io::Result<File> {
     let mut at = PathBuf::from(folder);
     for part in path.parent().into_iter().flat_map(Path::components) {
         at.push(part);
-        match fs::symlink_metadata(&at) {
-            Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(refused("another file is in the place of its folder")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                DirBuilder::new().mode(0o700).create(&at)?;
-            }
-            Err(error) => return Err(error),
+        match kind(&at)? {
+            None => DirBuilder::new().mode(0o700).create(&at)?,
+            Some(kind) if kind.is_dir() => {}
+            Some(_) => return Err(refused("another file is in the place of its folder")),
         }
     }
     let at = folder.join(path);
-    match fs::symlink_metadata(&at) {
-        Ok(meta) if meta.is_dir() => return Err(refused("a folder is in its place")),
-        Ok(_) => fs::remove_file(&at)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+    match kind(&at)? {
+        None => {}
+        Some(kind) if kind.is_dir() => return Err(refused("a folder is in its place")),
+        Some(_) => fs::remove_file(&at)?,
     }
     let flags = OFlags::NOFOLLOW.bits() as i32;
     OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(at)

@@ -14,6 +14,7 @@ use crate::{
     check::is_output,
     messages::{MAX_OUTPUT_BYTES, MAX_OUTPUTS},
 };
+use cowboy_host::files::if_there;
 use rustix::fs::OFlags;
 use std::{
     collections::BTreeMap,
@@ -34,10 +35,7 @@ pub(super) fn path(home: &Path) -> PathBuf {
 
 pub(super) fn make(home: &Path) -> io::Result<()> {
     let path = path(home);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != NotFound => return Err(error),
-        _ => {}
-    }
+    if_there(std::fs::remove_file(&path))?;
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map(drop)
 }
 

@@ -11,7 +11,6 @@ use crate::{
 use cowboy_host::openmetrics::{self, CountGauge, Row};
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::{
-    fmt,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -36,12 +35,6 @@ struct Told {
     last: Option<Instant>,
     /// Number of requests without a valid token since then.
     since: u64,
-}
-
-impl fmt::Debug for Audit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Audit").finish_non_exhaustive()
-    }
 }
 
 /// The lease states in which a lease is lost, in the order of `lost`.

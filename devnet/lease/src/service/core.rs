@@ -4,16 +4,15 @@ mod messages;
 mod schedules;
 
 use super::{
-    Command, Counts, Reply, ServiceError, ServiceShared, StartError, Trouble,
-    runners::{KnownRunner, Runners},
-    spec::refused,
-    waiting::Waiters,
+    Command, Counts, Reply, ServiceError, ServiceShared, StartError, Trouble, runners::Runners,
+    spec::refused, waiting::Waiters,
 };
 use crate::{
     clock::Clock,
     machine::{self, Board, LeaseEvent, Member, Refusal, RunId, RunnerId},
-    messages::{JobState, LeaseGranted, NewToken, Token, TokenRequest},
+    messages::{JobState, LeaseGranted, NewToken, RunnerSummary, Token, TokenRequest},
     store::{Record, Store, StoreError, TokenRow, Trigger},
+    time,
     tokens::{new_secret, token_hash, token_id},
 };
 use cowboy_engine::primitives::Hash;
@@ -430,19 +429,19 @@ impl Core {
         if id.is_some_and(|id| id != token_id(&hash)) {
             return Err(Refusal::NotFound.into());
         }
-        let created_at = crate::time(made);
         self.set_token(runner.clone(), None);
         self.runners.forget(&runner);
-        Ok(Token { runner_id: runner.0, created_at })
+        Ok(Token { runner_id: runner.0, created_at: time(made) })
     }
 
-    pub fn runners(&self) -> Vec<KnownRunner> {
-        let known = self.runners.all().map(|(runner, capabilities, asked_at)| KnownRunner {
-            runner: runner.0.clone(),
-            capabilities: capabilities.clone(),
-            asked_at,
-            seen_at: self.shared.tokens.seen(runner).unwrap_or(asked_at).max(asked_at),
+    pub fn runners(&self) -> Vec<RunnerSummary> {
+        let known = self.runners.all().map(|(runner, capabilities, asked_at)| RunnerSummary {
+            runner_id: runner.0.clone(),
+            capabilities: capabilities.iter().cloned().collect(),
+            asked_at: time(asked_at),
+            seen_at: time(self.shared.tokens.seen(runner).unwrap_or(asked_at).max(asked_at)),
             waits: self.waiters.has(runner),
+            job: None,
         });
         known.collect()
     }

@@ -26,7 +26,6 @@ use self::{
     cleaner::Cleaner,
     core::{Core, ServiceResult},
     follow::Followers,
-    runners::KnownRunner,
 };
 use super::{
     check::{self, Fault},
@@ -34,7 +33,7 @@ use super::{
     files::AttemptPlace,
     messages::{
         AckLease, CancelAck, Complete, EndReason, Heartbeat, JobState, LeaseGranted, LeaseRequest,
-        MAX_SCHEDULES, NewRun, NewToken, Token, TokenRequest,
+        MAX_SCHEDULES, NewRun, NewToken, RunnerSummary, Token, TokenRequest, Unhealthy as Trouble,
     },
     store::{Reader, Store, StoreError},
     tokens::{NoRandomness, Tokens},
@@ -91,13 +90,6 @@ pub enum ServiceError {
     Failed,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trouble {
-    NoSpace,
-    WritesFail,
-    Stopped,
-}
-
 /// The reason why the service cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -117,7 +109,6 @@ pub(super) struct Service {
     shared: Arc<ServiceShared>,
 }
 
-#[derive(Debug)]
 struct ServiceShared {
     config: Config,
     clock: Clock,
@@ -347,7 +338,7 @@ impl Service {
     }
 
     /// The metrics in Prometheus' format.
-    pub async fn metrics(&self) -> Result<String, ServiceError> {
+    pub async fn metrics(&self) -> ServiceResult<String> {
         let counts = self.counts().await?;
         Ok(self.shared.audit.metrics(&counts, self.waiting() as u64))
     }
@@ -365,7 +356,7 @@ impl Service {
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, ServiceError> {
+    ) -> ServiceResult<T> {
         let shared = self.shared.clone();
         if shared.clock.now() >= shared.next_wake.load(Ordering::Acquire) {
             // A turn applies the effects of time.
@@ -383,7 +374,7 @@ impl Service {
     async fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Core) -> ServiceResult<T> + Send + 'static,
-    ) -> Result<T, ServiceError> {
+    ) -> ServiceResult<T> {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(move |core| {
             let outcome = core.act(act);
@@ -394,7 +385,7 @@ impl Service {
         answer.await.unwrap_or(Err(ServiceError::Stopping))
     }
 
-    async fn send(&self, command: Command) -> Result<(), ServiceError> {
+    async fn send(&self, command: Command) -> ServiceResult<()> {
         self.commands.send_timeout(command, PATIENCE).await.map_err(|error| match error {
             mpsc::error::SendTimeoutError::Timeout(_) => ServiceError::Full,
             mpsc::error::SendTimeoutError::Closed(_) => ServiceError::Stopping,
@@ -402,7 +393,7 @@ impl Service {
     }
 
     /// Submits a run: all of its jobs or none. Returns its id.
-    pub async fn submit(&self, run: NewRun) -> Result<String, ServiceError> {
+    pub async fn submit(&self, run: NewRun) -> ServiceResult<String> {
         check::new_run(&run)?;
         self.ask(move |core| core.submit(run)).await
     }
@@ -412,38 +403,30 @@ impl Service {
         &self,
         runner: RunnerId,
         request: LeaseRequest,
-    ) -> Result<Option<LeaseGranted>, ServiceError> {
+    ) -> ServiceResult<Option<LeaseGranted>> {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(move |core| core.lease(runner, request, reply))).await?;
         answer.await.unwrap_or(Err(ServiceError::Stopping))
     }
 
-    pub async fn ack(&self, runner: RunnerId, message: AckLease) -> Result<(), ServiceError> {
+    pub async fn ack(&self, runner: RunnerId, message: AckLease) -> ServiceResult<()> {
         self.ask(move |core| core.ack(&runner, &message)).await
     }
 
     /// Renews a lease. Returns its new duration, and whether to stop.
-    pub async fn heartbeat(
-        &self,
-        runner: RunnerId,
-        message: Heartbeat,
-    ) -> Result<Beat, ServiceError> {
+    pub async fn heartbeat(&self, runner: RunnerId, message: Heartbeat) -> ServiceResult<Beat> {
         self.ask(move |core| core.heartbeat(&runner, message)).await
     }
 
-    pub async fn complete(&self, runner: RunnerId, message: Complete) -> Result<(), ServiceError> {
+    pub async fn complete(&self, runner: RunnerId, message: Complete) -> ServiceResult<()> {
         self.ask(move |core| core.complete(&runner, message)).await
     }
 
-    pub async fn cancel_ack(
-        &self,
-        runner: RunnerId,
-        message: CancelAck,
-    ) -> Result<(), ServiceError> {
+    pub async fn cancel_ack(&self, runner: RunnerId, message: CancelAck) -> ServiceResult<()> {
         self.ask(move |core| core.cancel_ack(&runner, message)).await
     }
 
-    pub async fn active(&self, runner: RunnerId, lease_id: String) -> Result<Active, ServiceError> {
+    pub async fn active(&self, runner: RunnerId, lease_id: String) -> ServiceResult<Active> {
         self.ask(move |core| core.active(&runner, &lease_id)).await
     }
 
@@ -454,63 +437,55 @@ impl Service {
         runner: RunnerId,
         lease_id: String,
         act: impl FnOnce(&AttemptPlace) -> T + Send + 'static,
-    ) -> Result<T, ServiceError> {
+    ) -> ServiceResult<T> {
         self.ask(move |core| core.active(&runner, &lease_id).map(|active| act(&active.place))).await
     }
 
-    pub async fn cancel(&self, job: String) -> Result<JobState, ServiceError> {
+    pub async fn cancel(&self, job: String) -> ServiceResult<JobState> {
         self.ask(move |core| core.cancel(&job)).await
     }
 
-    pub async fn cancel_run(&self, run: String) -> Result<(), ServiceError> {
+    pub async fn cancel_run(&self, run: String) -> ServiceResult<()> {
         self.ask(move |core| core.cancel_run(&run)).await
     }
 
-    pub async fn revoke(&self, job: String) -> Result<JobState, ServiceError> {
+    pub async fn revoke(&self, job: String) -> ServiceResult<JobState> {
         self.ask(move |core| core.revoke(&job)).await
     }
 
     /// Issues a runner's token and invalidates its previous one. While a runner of this name is at
     /// work, this is refused unless it is to be replaced.
-    pub async fn issue_token(&self, request: TokenRequest) -> Result<NewToken, ServiceError> {
+    pub async fn issue_token(&self, request: TokenRequest) -> ServiceResult<NewToken> {
         check::runner_id(&request.runner_id)?;
         self.ask(move |core| core.issue_token(request)).await
     }
 
     /// Invalidates a runner's token; if `id` is given, only that token.
-    pub async fn revoke_token(
-        &self,
-        runner: RunnerId,
-        id: Option<String>,
-    ) -> Result<Token, ServiceError> {
+    pub async fn revoke_token(&self, runner: RunnerId, id: Option<String>) -> ServiceResult<Token> {
         self.ask(move |core| core.revoke_token(runner, id.as_deref())).await
     }
 
-    /// Sorted by id.
-    pub async fn runners(&self) -> Result<Vec<KnownRunner>, ServiceError> {
+    /// Sorted by id, without their jobs.
+    pub async fn runners(&self) -> ServiceResult<Vec<RunnerSummary>> {
         self.ask(|core| Ok(core.runners())).await
     }
 
-    pub async fn why_queued(&self, job: String) -> Result<Option<String>, ServiceError> {
+    pub async fn why_queued(&self, job: String) -> ServiceResult<Option<String>> {
         self.ask(move |core| Ok(core.why_queued(&job))).await
     }
 
-    pub async fn counts(&self) -> Result<Counts, ServiceError> {
+    pub async fn counts(&self) -> ServiceResult<Counts> {
         self.ask(|core| Ok(core.counts())).await
     }
 
     /// At most `limit` of the forgotten runs whose files still exist, sorted by id, starting after
     /// `after`.
-    pub async fn forgotten(
-        &self,
-        after: String,
-        limit: usize,
-    ) -> Result<Vec<String>, ServiceError> {
+    pub async fn forgotten(&self, after: String, limit: usize) -> ServiceResult<Vec<String>> {
         self.ask(move |core| core.forgotten(&after, limit)).await
     }
 
     /// The files of these runs have been removed.
-    pub async fn swept(&self, runs: Vec<String>) -> Result<(), ServiceError> {
+    pub async fn swept(&self, runs: Vec<String>) -> ServiceResult<()> {
         self.ask(move |core| core.swept(runs)).await
     }
 }

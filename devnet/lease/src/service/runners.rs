@@ -7,31 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// work.
 const RECENT: u64 = 60_000;
 
-/// A runner as the owner of all leases knows it. Times are the server's, in milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownRunner {
-    pub runner: String,
-    pub capabilities: BTreeSet<String>,
-    pub asked_at: u64,
-    pub seen_at: u64,
-    pub waits: bool,
-}
-
 /// The last request for work of each runner with a token, since the server started.
 #[derive(Default)]
 pub(super) struct Runners(BTreeMap<RunnerId, (BTreeSet<String>, u64)>);
 
 impl Runners {
     pub fn asks(&mut self, runner: &RunnerId, capabilities: &BTreeSet<String>, now: u64) {
-        match self.0.get_mut(runner) {
-            Some((known, at)) => {
-                *at = now;
-                if known != capabilities {
-                    known.clone_from(capabilities);
-                }
-            }
-            None => drop(self.0.insert(runner.clone(), (capabilities.clone(), now))),
-        }
+        self.0.insert(runner.clone(), (capabilities.clone(), now));
     }
 
     pub fn forget(&mut self, runner: &RunnerId) {

@@ -18,12 +18,10 @@
 mod reader;
 mod record;
 mod schedules;
-mod secret;
 
 pub(super) use reader::Reader;
-pub(super) use record::{Record, Report, Submitted, TokenRow, Underway};
+pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow, Underway};
 pub(super) use schedules::{NewRow, RunSecrets, ScheduleChange, Trigger, hidden};
-pub(super) use secret::Hidden;
 
 use super::messages::JobSpec;
 use crate::machine::{LeaseJob, RunnerId};
@@ -32,7 +30,9 @@ use cowboy_engine::primitives::{
     codec::{DecodeError, from_slice},
 };
 use record::{AttemptRow, JobRow};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, ToSql, params,
+};
 use std::{
     collections::BTreeMap,
     fs::OpenOptions,
@@ -191,55 +191,58 @@ impl Store {
         StoreError::Damaged { path, what, reason }
     }
 
+    fn first<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        first(&self.connection, sql, values, row).map_err(|error| self.sqlite(error))
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        all(&self.connection, sql, values, row).map_err(|error| self.sqlite(error))
+    }
+
+    /// The row of an id that is there: a text, and another that may be missing.
+    fn there(&self, sql: &str, id: &str) -> Result<(String, Option<String>), StoreError> {
+        let found = self.first(sql, [id], |row| row.try_into())?;
+        found.ok_or_else(|| self.sqlite(rusqlite::Error::QueryReturnedNoRows))
+    }
+
     /// All jobs and runs, as of the last commit.
     pub fn load(&mut self) -> Result<Kept, StoreError> {
         self.roll_back()?;
-        let read = || {
-            let mut jobs = self.connection.prepare("SELECT id, machine FROM job ORDER BY seq")?;
-            let jobs = jobs
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect::<Result<Vec<(String, Vec<u8>)>, _>>()?;
-            let mut runs = self.connection.prepare("SELECT seq, id FROM run")?;
-            let runs = runs.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok((jobs, runs.collect::<Result<_, _>>()?))
-        };
-        let (jobs, runs) = read().map_err(|error| self.sqlite(error))?;
+        let jobs = "SELECT id, machine FROM job ORDER BY seq";
+        let jobs: Vec<(String, Vec<u8>)> = self.all(jobs, [], |row| row.try_into())?;
+        let runs = self.all("SELECT seq, id FROM run", [], |row| row.try_into())?;
         let jobs = jobs.into_iter().map(|(id, machine)| {
             from_slice(&machine)
                 .map_err(|error: DecodeError| self.damaged(format!("job {id}"), error))
         });
-        Ok(Kept { jobs: jobs.collect::<Result<_, _>>()?, runs })
+        Ok(Kept { jobs: jobs.collect::<Result<_, _>>()?, runs: runs.into_iter().collect() })
     }
 
     pub fn tokens(&self) -> Result<Vec<(RunnerId, Hash)>, StoreError> {
-        let read = || {
-            let mut tokens = self.connection.prepare("SELECT runner, hash FROM token")?;
-            let row = |row: &rusqlite::Row<'_>| {
-                Ok((RunnerId(row.get(0)?), Hash(row.get::<_, [u8; 32]>(1)?)))
-            };
-            tokens.query_map([], row)?.collect::<Result<_, _>>()
-        };
-        read().map_err(|error| self.sqlite(error))
+        self.all("SELECT runner, hash FROM token", [], |row| {
+            Ok((RunnerId(row.get(0)?), Hash(row.get(1)?)))
+        })
     }
 
     /// When it was made, and its hash.
     pub fn token(&self, runner: &str) -> Result<Option<(u64, Hash)>, StoreError> {
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Hash(row.get::<_, [u8; 32]>(1)?)));
-        self.connection
-            .prepare_cached("SELECT created_at, hash FROM token WHERE runner = ?")
-            .and_then(|mut query| query.query_row([runner], row).optional())
-            .map_err(|error| self.sqlite(error))
+        let sql = "SELECT created_at, hash FROM token WHERE runner = ?";
+        self.first(sql, [runner], |row| Ok((row.get(0)?, Hash(row.get(1)?))))
     }
 
     pub fn spec(&self, job: &str) -> Result<Spec, StoreError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(
-                "SELECT spec, secrets FROM spec LEFT JOIN secret USING (job) WHERE job = ?",
-            )?;
-            query.query_row([job], |row| Ok((row.get(0)?, row.get(1)?)))
-        };
-        let (spec, secrets): (String, Option<String>) =
-            read().map_err(|error| self.sqlite(error))?;
+        let sql = "SELECT spec, secrets FROM spec LEFT JOIN secret USING (job) WHERE job = ?";
+        let (spec, secrets) = self.there(sql, job)?;
         let secrets = secrets.unwrap_or_else(|| "{}".to_owned());
         // The decoder's message is left out, because it may contain a secret.
         let damaged = |_| self.damaged(format!("the spec of job {job}"), "not the JSON of a job");
@@ -250,35 +253,21 @@ impl Store {
 
     /// The job's name, and the outputs of its last attempt as JSON.
     pub fn outputs(&self, job: &str) -> Result<Option<(String, Option<String>)>, StoreError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(
-                "SELECT name, outputs FROM job
-                 LEFT JOIN attempt ON attempt.job = id AND number = job.attempt WHERE id = ?",
-            )?;
-            query.query_row([job], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-        };
-        read().map_err(|error| self.sqlite(error))
+        let sql = "SELECT name, outputs FROM job
+             LEFT JOIN attempt ON attempt.job = id AND number = job.attempt WHERE id = ?";
+        self.first(sql, [job], |row| row.try_into())
     }
 
     pub fn job_named(&self, run: &str, name: &str) -> Result<Option<String>, StoreError> {
-        let read = || {
-            let mut query =
-                self.connection.prepare_cached("SELECT id FROM job WHERE run = ? AND name = ?")?;
-            query.query_row([run, name], |row| row.get(0)).optional()
-        };
-        read().map_err(|error| self.sqlite(error))
+        let sql = "SELECT id FROM job WHERE run = ? AND name = ?";
+        self.first(sql, [run, name], |row| row.get(0))
     }
 
     /// At most `limit` of the forgotten runs whose files still exist, sorted by id, starting after
     /// `after`.
     pub fn forgotten(&self, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        let read = || {
-            let mut runs = self
-                .connection
-                .prepare_cached("SELECT run FROM forgotten WHERE run > ? ORDER BY run LIMIT ?")?;
-            runs.query_map(params![after, limit], |row| row.get(0))?.collect::<Result<_, _>>()
-        };
-        read().map_err(|error| self.sqlite(error))
+        let sql = "SELECT run FROM forgotten WHERE run > ? ORDER BY run LIMIT ?";
+        self.all(sql, params![after, limit], |row| row.get(0))
     }
 
     /// Writes all changes of a message, after those since the last commit.
@@ -303,7 +292,7 @@ impl Store {
     pub fn commit(&mut self) -> Result<bool, StoreError> {
         let commit = || match self.connection.is_autocommit() {
             true => Ok(()),
-            false => self.connection.prepare_cached("COMMIT")?.execute([]).map(drop),
+            false => execute(&self.connection, "COMMIT", []).map(drop),
         };
         commit().map_err(|error| self.undone(error))?;
         Ok(std::mem::take(&mut self.secrets_go))
@@ -327,9 +316,34 @@ impl Store {
     }
 }
 
+/// The first row of a query, if it has any.
+fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(values, row).optional()
+}
+
+/// All rows of a query.
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(values, row)?.collect()
+}
+
+/// Executes a statement. Returns the number of changed rows.
+fn execute(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(values)
+}
+
 fn begin(connection: &Connection) -> rusqlite::Result<()> {
     match connection.is_autocommit() {
-        true => connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(drop),
+        true => execute(connection, "BEGIN IMMEDIATE", []).map(drop),
         false => Ok(()),
     }
 }
@@ -350,7 +364,7 @@ pub(super) fn empty_log(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
-    let busy = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    let busy = |row: &Row<'_>| row.get::<_, i64>(0);
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], busy).map(|busy| busy == 0)
 }
 
@@ -380,9 +394,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
 /// Returns whether secret values were deleted.
 fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
     let mut secrets_go = false;
-    let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        connection.prepare_cached(sql)?.execute(values)
-    };
+    let execute = |sql: &str, values: &[&dyn ToSql]| execute(connection, sql, values);
     if let Some(Submitted { run, name, concurrency, at, jobs }) = &record.submitted {
         execute(
             "INSERT INTO run (id, name, created_at, concurrency) VALUES (?, ?, ?, ?)",
@@ -490,19 +502,16 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
     let JobRow { id, machine, expires_at, entered } = row;
     let Some(entered) = entered else {
         // No index contains these columns, so that a heartbeat changes one page here.
-        connection
-            .prepare_cached("UPDATE job SET expires_at = ?, machine = ? WHERE id = ?")?
-            .execute(params![expires_at, machine, id.0])?;
+        let update = "UPDATE job SET expires_at = ?, machine = ? WHERE id = ?";
+        execute(connection, update, params![expires_at, machine, id.0])?;
         return Ok(false);
     };
-    connection
-        .prepare_cached(
-            "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
-               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?,
-               allow_failure = ?
-             WHERE id = ?",
-        )?
-        .execute(params![
+    execute(
+        connection,
+        "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
+           position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?, allow_failure = ?
+         WHERE id = ?",
+        params![
             entered.state.name(),
             entered.attempt,
             entered.runner.as_ref().map(|runner| &runner.0),
@@ -515,10 +524,10 @@ fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
             machine,
             entered.allow_failure,
             id.0
-        ])?;
+        ],
+    )?;
     if entered.ended.is_none() {
         return Ok(false);
     }
-    let gone = connection.prepare_cached("DELETE FROM secret WHERE job = ?")?.execute([&id.0])?;
-    Ok(gone > 0)
+    Ok(execute(connection, "DELETE FROM secret WHERE job = ?", [&id.0])? > 0)
 }

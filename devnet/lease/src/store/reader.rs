@@ -1,6 +1,6 @@
 //! Reads for lists and views, on a separate connection that never waits for the writer.
 
-use super::{STATEMENTS, StoreError, schedules::by_schedule};
+use super::{STATEMENTS, StoreError, all, first, schedules::by_schedule};
 use crate::{
     files::AttemptPlace,
     machine,
@@ -11,7 +11,7 @@ use crate::{
     time,
 };
 use cowboy_engine::primitives::codec::from_slice;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params, types::Type};
+use rusqlite::{Connection, OpenFlags, Row, params, types::Type};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -102,26 +102,23 @@ impl Reader {
 
     pub fn run(&self, run: &str) -> Result<Option<Run>, StoreError> {
         self.read(|connection| {
-            let found = connection
-                .prepare_cached(
-                    "SELECT id, name, created_at, concurrency, schedule, fire_height, fire_timer
-                     FROM run WHERE id = ?",
-                )?
-                .query_row([run], |row| {
-                    let concurrency = optional_json(row, 3)?;
-                    let made = (row.get(1)?, time(row.get(2)?));
-                    Ok((row.get(0)?, made, concurrency, by_schedule(row, 4)?))
-                })
-                .optional()?;
-            let Some((run_id, (name, created_at), concurrency, by_schedule)) = found else {
-                return Ok(None);
-            };
-            let mut jobs =
-                connection.prepare_cached(&format!("{SUMMARY} WHERE run = ? ORDER BY seq"))?;
-            let jobs = jobs.query_map([run], summary)?.collect::<Result<Vec<_>, _>>()?;
+            let jobs = format!("{SUMMARY} WHERE run = ? ORDER BY seq");
+            let jobs = all(connection, &jobs, [run], summary)?;
             let states = jobs.iter().map(|job| counted(job.state, job.allow_failure));
             let state = states.reduce(telling).unwrap_or(JobState::Queued);
-            Ok(Some(Run { run_id, name, created_at, concurrency, by_schedule, state, jobs }))
+            let sql = "SELECT id, name, created_at, concurrency, schedule, fire_height, fire_timer
+                       FROM run WHERE id = ?";
+            first(connection, sql, [run], |row| {
+                Ok(Run {
+                    run_id: row.get(0)?,
+                    name: row.get(1)?,
+                    created_at: time(row.get(2)?),
+                    concurrency: optional_json(row, 3)?,
+                    by_schedule: by_schedule(row, 4)?,
+                    state,
+                    jobs,
+                })
+            })
         })
     }
 
@@ -137,8 +134,7 @@ impl Reader {
         };
         self.read(|connection| {
             let sql = format!("{SUMMARY} {filter} ORDER BY seq DESC LIMIT ?3");
-            let mut jobs = connection.prepare_cached(&sql)?;
-            jobs.query_map(params![query.run, state, limit], summary)?.collect()
+            all(connection, &sql, params![query.run, state, limit], summary)
         })
     }
 
@@ -185,62 +181,51 @@ impl Reader {
 
     /// The jobs that have an active or granted lease.
     pub fn at_work(&self) -> Result<Vec<JobSummary>, StoreError> {
-        self.read(|connection| {
-            let mut jobs = connection.prepare_cached(&format!(
-                "{SUMMARY} WHERE state IN ('LEASED', 'STARTING', 'RUNNING', 'CANCEL_REQUESTED')"
-            ))?;
-            jobs.query_map([], summary)?.collect()
-        })
+        let sql = format!(
+            "{SUMMARY} WHERE state IN ('LEASED', 'STARTING', 'RUNNING', 'CANCEL_REQUESTED')"
+        );
+        self.read(|connection| all(connection, &sql, [], summary))
     }
 
     /// Oldest first.
     pub fn events(&self, job: &str) -> Result<Vec<JobEvent>, StoreError> {
-        self.read(|connection| {
-            let mut events = connection.prepare_cached(
-                "SELECT at, attempt, state, lease_state FROM event WHERE job = ? ORDER BY seq",
-            )?;
-            let event = |row: &Row<'_>| {
-                Ok(JobEvent {
-                    at: time(row.get(0)?),
-                    attempt: row.get(1)?,
-                    state: job_state(row, 2)?,
-                    lease_state: named(row, 3, machine::LeaseState::named)?.map(LeaseState::from),
-                })
-            };
-            events.query_map([job], event)?.collect()
-        })
+        let sql = "SELECT at, attempt, state, lease_state FROM event WHERE job = ? ORDER BY seq";
+        let event = |row: &Row<'_>| {
+            Ok(JobEvent {
+                at: time(row.get(0)?),
+                attempt: row.get(1)?,
+                state: job_state(row, 2)?,
+                lease_state: named(row, 3, machine::LeaseState::named)?.map(LeaseState::from),
+            })
+        };
+        self.read(|connection| all(connection, sql, [job], event))
     }
 
     pub fn run_of(&self, job: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| {
-            let mut run = connection.prepare_cached("SELECT run FROM job WHERE id = ?")?;
-            run.query_row([job], |row| row.get(0)).optional()
-        })
+        let sql = "SELECT run FROM job WHERE id = ?";
+        self.read(|connection| first(connection, sql, [job], |row| row.get(0)))
     }
 
     /// The last attempts of the jobs whose artifacts a job needs, by their names in its spec. The
     /// attempt is 0 before the first; `None` if the job is no longer stored.
     pub fn needs(&self, job: &str) -> Result<BTreeMap<String, Option<AttemptPlace>>, StoreError> {
         self.read(|connection| {
-            let mut query = connection
-                .prepare_cached("SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?")?;
-            let found = query
-                .query_row([job], |row| Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?)));
-            let Some((run, spec)) = found.optional()? else { return Ok(BTreeMap::new()) };
-            let mut needed = connection
-                .prepare_cached("SELECT run, id, attempt FROM job WHERE run = ? AND name = ?")?;
-            let mut other =
-                connection.prepare_cached("SELECT run, id, attempt FROM job WHERE id = ?")?;
+            let sql = "SELECT run, spec FROM job JOIN spec ON job = id WHERE id = ?";
+            let spec = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, json::<JobSpec>(row, 1)?));
+            let found = first(connection, sql, [job], spec)?;
+            let Some((run, spec)) = found else { return Ok(BTreeMap::new()) };
+            let needed = "SELECT run, id, attempt FROM job WHERE run = ? AND name = ?";
+            let other = "SELECT run, id, attempt FROM job WHERE id = ?";
             let place = |row: &Row<'_>| {
                 Ok(AttemptPlace { run: row.get(0)?, job: row.get(1)?, attempt: row.get(2)? })
             };
             let mut places = BTreeMap::new();
             for name in spec.needs {
-                let found = needed.query_row([&run, &name], place).optional()?;
+                let found = first(connection, needed, [&run, &name], place)?;
                 places.insert(name, found);
             }
             for id in spec.artifacts_of {
-                let found = other.query_row([&id], place).optional()?;
+                let found = first(connection, other, [&id], place)?;
                 places.insert(id, found);
             }
             Ok(places)
@@ -254,21 +239,15 @@ impl Reader {
         number: Option<u32>,
     ) -> Result<Option<Following>, StoreError> {
         self.read(|connection| {
-            let of_job = connection
-                .prepare_cached("SELECT run, attempt, ended_at IS NOT NULL FROM job WHERE id = ?")?
-                .query_row([job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                .optional()?;
+            let of_job = "SELECT run, attempt, ended_at IS NOT NULL FROM job WHERE id = ?";
+            let of_job = first(connection, of_job, [job], |row| row.try_into())?;
             let Some((run, last, over)) = of_job else { return Ok(None) };
             let attempt: u32 = number.unwrap_or(last);
             if attempt == 0 {
                 return Ok(Some(Following { run, attempt: None, ended: over }));
             }
-            let ended = connection
-                .prepare_cached(
-                    "SELECT ended_at IS NOT NULL FROM attempt WHERE job = ? AND number = ?",
-                )?
-                .query_row(params![job, attempt], |row| row.get(0))
-                .optional()?;
+            let ended = "SELECT ended_at IS NOT NULL FROM attempt WHERE job = ? AND number = ?";
+            let ended = first(connection, ended, params![job, attempt], |row| row.get(0))?;
             let ended = ended.map(|ended| if number.is_some() { ended } else { over });
             Ok(ended.map(|ended| Following { run, attempt: Some(attempt), ended }))
         })
@@ -276,23 +255,18 @@ impl Reader {
 
     /// Sorted by name.
     pub fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        self.read(|connection| {
-            let mut tokens = connection
-                .prepare_cached("SELECT runner, created_at FROM token ORDER BY runner")?;
-            let row =
-                |row: &Row<'_>| Ok(Token { runner_id: row.get(0)?, created_at: time(row.get(1)?) });
-            tokens.query_map([], row)?.collect()
-        })
+        let sql = "SELECT runner, created_at FROM token ORDER BY runner";
+        let row =
+            |row: &Row<'_>| Ok(Token { runner_id: row.get(0)?, created_at: time(row.get(1)?) });
+        self.read(|connection| all(connection, sql, [], row))
     }
 }
 
 fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>> {
-    let mut attempts = connection.prepare_cached(
-        "SELECT number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at,
-           progress, exit_code, timings, artifacts, summary, runner_accepted_at,
-           runner_heartbeat_at, log_cursor, outputs
-         FROM attempt WHERE job = ? ORDER BY number",
-    )?;
+    let sql = "SELECT number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at,
+                 progress, exit_code, timings, artifacts, summary, runner_accepted_at,
+                 runner_heartbeat_at, log_cursor, outputs
+               FROM attempt WHERE job = ? ORDER BY number";
     let at = |row: &Row<'_>, column| row.get::<_, Option<u64>>(column).map(|at| at.map(time));
     let attempt = |row: &Row<'_>| {
         let lease_state = named(row, 2, machine::LeaseState::named)?;
@@ -316,7 +290,7 @@ fn attempts(connection: &Connection, job: &str) -> rusqlite::Result<Vec<Attempt>
             log_bytes: 0,
         })
     };
-    attempts.query_map([job], attempt)?.collect()
+    all(connection, sql, [job], attempt)
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<JobSummary> {

@@ -1,13 +1,13 @@
 //! The changes of one message as rows: taken from the board at once, written later in the turn.
 
-use super::{schedules::ScheduleChange, secret::SecretJson};
+use super::schedules::ScheduleChange;
 use crate::machine::{
     Attempt, Board, JobId, JobState, LeaseEvent, LeaseJob, LeaseState, RunnerId, Why,
 };
 use cowboy_engine::primitives::{Hash, codec::to_vec};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Record {
     pub submitted: Option<Submitted>,
     pub underway: Option<Underway>,
@@ -22,7 +22,6 @@ pub(crate) struct Record {
     pub(super) attempts: Vec<AttemptRow>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Submitted {
     pub run: String,
     pub name: Option<String>,
@@ -157,5 +156,16 @@ impl JobRow {
             allow_failure: job.rules().allow_failure == Some(true),
         });
         Self { id: job.id().clone(), machine: to_vec(job), expires_at: job.expires_at(), entered }
+    }
+}
+
+pub(crate) type SecretJson = Option<Hidden>;
+
+/// A text that is not to be shown: values of secrets.
+pub(crate) struct Hidden(pub String);
+
+impl rusqlite::ToSql for Hidden {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        self.0.to_sql()
     }
 }

@@ -1,8 +1,8 @@
 //! The storage of schedules.
 
 use super::{
-    Reader, Store, StoreError,
-    secret::{Hidden, SecretJson},
+    Reader, Store, StoreError, all, execute, first,
+    record::{Hidden, SecretJson},
 };
 use crate::{
     fire::{Fire, FirePlace},
@@ -10,7 +10,7 @@ use crate::{
     time,
 };
 use cowboy_engine::primitives::Address;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::BTreeMap;
 
 /// The tables for schedules that format 4 adds to format 3, for new files and for upgrades.
@@ -41,7 +41,6 @@ const SCHEDULE: &str = "SELECT id, name, jobs, actor, handler, created_at, since
 /// Secret values of a run, by job and name.
 pub(crate) type RunSecrets = BTreeMap<String, BTreeMap<String, String>>;
 
-#[derive(Debug)]
 pub(crate) enum ScheduleChange {
     Made(Box<NewRow>),
     Gone(String),
@@ -61,7 +60,6 @@ pub(crate) enum ScheduleChange {
     },
 }
 
-#[derive(Debug)]
 pub(crate) struct NewRow {
     pub id: String,
     pub name: Option<String>,
@@ -89,35 +87,21 @@ pub(crate) struct Trigger {
 impl Store {
     /// In the order in which the schedules were added.
     pub fn triggers(&self) -> Result<Vec<Trigger>, StoreError> {
-        let read = || {
-            let mut rows = self.connection.prepare(
-                "SELECT id, actor, handler, next_height, next_position FROM schedule ORDER BY seq",
-            )?;
-            let row = |row: &Row<'_>| {
-                let trigger = (row.get(0)?, row.get(2)?, (row.get(3)?, row.get(4)?));
-                Ok((trigger, row.get(1)?))
-            };
-            rows.query_map([], row)?.collect::<Result<Vec<_>, _>>()
-        };
-        let rows: Vec<((String, _, _), String)> = read().map_err(|error| self.sqlite(error))?;
-        let rows = rows.into_iter().map(|((id, handler, next), actor)| {
+        let sql =
+            "SELECT id, actor, handler, next_height, next_position FROM schedule ORDER BY seq";
+        let rows: Vec<(String, String, _, _, _)> = self.all(sql, [], |row| row.try_into())?;
+        let rows = rows.into_iter().map(|(id, actor, handler, height, position)| {
             let damaged = |error| self.damaged(format!("schedule {id}"), error);
             let actor = actor.parse().map_err(damaged)?;
-            Ok(Trigger { id, actor, handler, next })
+            Ok(Trigger { id, actor, handler, next: (height, position) })
         });
         rows.collect()
     }
 
     pub fn scheduled_run(&self, schedule: &str) -> Result<NewRun, StoreError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(
-                "SELECT run, secrets FROM schedule
-                   LEFT JOIN schedule_secret ON schedule = id WHERE id = ?",
-            )?;
-            query.query_row([schedule], |row| Ok((row.get(0)?, row.get(1)?)))
-        };
-        let (run, secrets): (String, Option<String>) =
-            read().map_err(|error| self.sqlite(error))?;
+        let sql = "SELECT run, secrets FROM schedule
+             LEFT JOIN schedule_secret ON schedule = id WHERE id = ?";
+        let (run, secrets) = self.there(sql, schedule)?;
         // The decoder's message is left out, because it may contain a secret.
         let damaged = |_| self.damaged(format!("schedule {schedule}"), "not the JSON of a run");
         let mut run: NewRun = serde_json::from_str(&run).map_err(damaged)?;
@@ -138,17 +122,13 @@ impl Store {
 impl Reader {
     /// Newest first.
     pub fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
-        self.read(|connection| {
-            let mut rows = connection.prepare_cached(&format!("{SCHEDULE} ORDER BY seq DESC"))?;
-            rows.query_map([], shown)?.collect()
-        })
+        let sql = format!("{SCHEDULE} ORDER BY seq DESC");
+        self.read(|connection| all(connection, &sql, [], shown))
     }
 
     pub fn schedule(&self, id: &str) -> Result<Option<Schedule>, StoreError> {
-        self.read(|connection| {
-            let mut row = connection.prepare_cached(&format!("{SCHEDULE} WHERE id = ?"))?;
-            row.query_row([id], shown).optional()
-        })
+        let sql = format!("{SCHEDULE} WHERE id = ?");
+        self.read(|connection| first(connection, &sql, [id], shown))
     }
 }
 
@@ -189,9 +169,7 @@ pub(super) fn by_schedule(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<B
 
 /// Returns whether secret values were deleted.
 pub(super) fn write(connection: &Connection, change: &ScheduleChange) -> rusqlite::Result<bool> {
-    let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        connection.prepare_cached(sql)?.execute(values)
-    };
+    let execute = |sql: &str, values: &[&dyn ToSql]| execute(connection, sql, values);
     match change {
         ScheduleChange::Made(row) => {
             let NewRow { id, name, jobs, actor, handler, run, secrets, at, since } = &**row;

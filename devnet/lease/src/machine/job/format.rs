@@ -15,16 +15,8 @@ impl Encode for AttemptPhase {
                     w.u64(*others as u64);
                 }
             }
-            Self::Pausing { until } => {
-                w.list(2);
-                w.u64(4);
-                w.u64(*until);
-            }
-            Self::Queued { position } => {
-                w.list(2);
-                w.u64(1);
-                w.u64(*position);
-            }
+            Self::Pausing { until } => (4_u64, *until).encode(w),
+            Self::Queued { position } => (1_u64, *position).encode(w),
             Self::Held(held) => {
                 w.list(2);
                 w.u64(2);
@@ -45,16 +37,13 @@ impl Decode for AttemptPhase {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = r.list(4)?;
         match (r.u64()?, len) {
-            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting {
-                needs: needs.into_iter().collect(),
-                others: Went::Well,
-            }),
-            (0, 3) => {
+            (0, 2 | 3) => {
                 let needs = Vec::decode(r)?.into_iter().collect();
-                let others = match r.u64()? {
-                    1 => Went::Unfinished,
-                    2 => Went::Badly,
-                    _ => return Err(DecodeError::Invalid("unknown end of a needed job")),
+                let others = match (len > 2).then(|| r.u64()).transpose()? {
+                    None => Went::Well,
+                    Some(1) => Went::Unfinished,
+                    Some(2) => Went::Badly,
+                    Some(_) => return Err(DecodeError::Invalid("unknown end of a needed job")),
                 };
                 Ok(Self::Waiting { needs, others })
             }

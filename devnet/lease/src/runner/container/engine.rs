@@ -110,10 +110,8 @@ impl Engine {
         let program = std::path::absolute(program).map_err(|error| error.to_string())?;
         let mark = mark(runner);
         let say = async |args: &[&str]| {
-            let mut command = Command::new(&program);
-            ask(command.args(args).current_dir("/"), &mark, patience)
-                .await
-                .map_err(|error| error.to_string())
+            let said = ask(&mut command(&program, args), &mark, patience).await;
+            said.map_err(|error| error.to_string())
         };
         // The program `docker` may be podman.
         let kind = match say(&["--version"]).await?.to_ascii_lowercase().contains("podman") {
@@ -146,9 +144,7 @@ impl Engine {
     }
 
     pub(super) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(args).current_dir("/");
-        command
+        command(&self.program, args)
     }
 
     pub(super) async fn ask<S: AsRef<OsStr>>(
@@ -201,6 +197,12 @@ fn user(kind: Kind, security: &str) -> Result<Vec<String>, String> {
     Ok(options.iter().map(|&option| option.to_owned()).collect())
 }
 
+fn command<S: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir("/");
+    command
+}
+
 fn mark(runner: &Path) -> PathBuf {
     runner.join("engine")
 }
@@ -209,10 +211,7 @@ fn mark(runner: &Path) -> PathBuf {
 /// counts as removed.
 pub(super) async fn remove(program: &Path, name: &str, runner: &Path) -> Result<(), AskError> {
     let mark = mark(runner);
-    let say = async |args: &[&str]| {
-        let mut command = Command::new(program);
-        ask(command.args(args).current_dir("/"), &mark, REMOVE_LIMIT).await
-    };
+    let say = async |args: &[&str]| ask(&mut command(program, args), &mark, REMOVE_LIMIT).await;
     let Err(error) = say(&["rm", "--force", "--volumes", name]).await else { return Ok(()) };
     if let AskError::Silent = error {
         return Err(error);

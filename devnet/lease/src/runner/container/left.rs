@@ -10,11 +10,11 @@
 //! machines or folders.
 
 use super::engine::{self, AskError};
-use cowboy_host::process::Directories;
+use cowboy_host::{files::if_there, process::Directories};
 use std::{
     ffi::OsStr,
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, Write as _},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Write as _},
     os::unix::{
         ffi::OsStrExt as _,
         fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -59,11 +59,8 @@ pub(super) fn forget(runner: &Path, name: &str) -> io::Result<()> {
 /// left: a container that cannot be removed stays noted, and the log says why.
 pub(in crate::runner) async fn clear(runner: &Path, jobs: &Path) -> io::Result<bool> {
     let folder = path(runner);
-    let names = match fs::read_dir(&folder) {
-        Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
+    let Some(entries) = if_there(fs::read_dir(&folder))? else { return Ok(true) };
+    let names = entries.collect::<Result<Vec<_>, _>>()?;
     if !names.is_empty() {
         // Otherwise a client of the engine that still runs could create a container afterwards.
         let jobs = jobs.to_owned();
@@ -108,8 +105,7 @@ pub(in crate::runner) async fn clear(runner: &Path, jobs: &Path) -> io::Result<b
 
 fn program(note: &Path) -> io::Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
-    let file = OpenOptions::new().read(true).open(note)?;
-    io::Read::read_to_end(&mut io::Read::take(file, MAX_PATH), &mut bytes)?;
+    File::open(note)?.take(MAX_PATH).read_to_end(&mut bytes)?;
     let path = PathBuf::from(OsStr::from_bytes(&bytes));
     Ok(path.is_absolute().then_some(path))
 }

@@ -36,7 +36,7 @@ pub use engine::{Choice, Engine, EngineError};
 use super::{
     SHELL,
     attend::{End, LastLine, attend},
-    heartbeat::{Halt, Heartbeats},
+    heartbeat::{Halt, Heartbeats, unless},
     output::Output,
 };
 use cowboy_host::process::Tree;
@@ -151,12 +151,9 @@ impl<'a> Container<'a> {
         })?;
         self.name = Some(name.clone());
         self.create(containers, &name, image, hold, output).await?;
-        let held = self.attach(containers, &name);
-        let held = tokio::select! {
-            biased;
-            halt = hold.halted() => return Err(Unmade::Halted(halt)),
-            held = timeout(MAKE_LIMIT, held) => held.unwrap_or_else(|_| Err(AskError::Silent)),
-        };
+        let held = timeout(MAKE_LIMIT, self.attach(containers, &name));
+        let held = unless(hold.halted(), held).await.map_err(Unmade::Halted)?;
+        let held = held.unwrap_or_else(|_| Err(AskError::Silent));
         let what = format!("a container of {image} cannot be started");
         self.held = Some(held.map_err(|error| failed(&what, error))?);
         Ok(())
@@ -184,7 +181,8 @@ impl<'a> Container<'a> {
                 return Err(failed(&format!("image {image} cannot be checked"), error));
             }
         }
-        tell(&format!("pulling image {image}"), hold, output).await;
+        let text = format!("pulling image {image}");
+        let _ = unless(hold.halted(), output.note(&text)).await;
         let command = containers.engine.command(["pull", "--", image]);
         let mut last = LastLine::default();
         let mark = self.mark();
@@ -216,7 +214,8 @@ impl<'a> Container<'a> {
             if !(init && matches!(&error, AskError::Failed(why) if why.contains("init binary"))) {
                 return Err(failed(&what, error));
             }
-            tell(&format!("processes that end may stay zombies: {error}"), hold, output).await;
+            let text = format!("processes that end may stay zombies: {error}");
+            let _ = unless(hold.halted(), output.note(&text)).await;
             init = false;
         }
     }
@@ -324,11 +323,8 @@ impl<'a> Container<'a> {
         hold: &Heartbeats,
     ) -> Result<Result<String, AskError>, Unmade> {
         let mark = self.mark();
-        tokio::select! {
-            biased;
-            halt = hold.halted() => Err(Unmade::Halted(halt)),
-            asked = containers.engine.ask(args, &mark, limit) => Ok(asked),
-        }
+        let asked = containers.engine.ask(args, &mark, limit);
+        unless(hold.halted(), asked).await.map_err(Unmade::Halted)
     }
 
     /// The mark of the engine's clients. It differs from a step's, with which they would be killed.
@@ -355,14 +351,6 @@ fn creation(
     args.extend(["--interactive", "--workdir", INSIDE]);
     args.extend(["--entrypoint", SHELL, "--", image, "-c", script::HOLD]);
     args.into_iter().map(str::to_owned).collect()
-}
-
-async fn tell(text: &str, hold: &Heartbeats, output: &mut Output<'_>) {
-    tokio::select! {
-        biased;
-        _ = hold.halted() => {}
-        () = output.note(text) => {}
-    }
 }
 
 fn failed(what: &str, why: impl std::fmt::Display) -> Unmade {

@@ -3,6 +3,7 @@
 //! They recognize the job's processes by id: all except the first, which is the container's own,
 //! the one that holds the container, and the script's own.
 
+use crate::check::is_variable;
 use cowboy_host::spelling::Quoted;
 use std::{
     collections::BTreeMap,
@@ -66,8 +67,7 @@ pub(super) fn environment(env: &BTreeMap<String, OsString>) -> Result<Vec<u8>, S
 
 fn check(name: &str) -> Result<(), String> {
     let refused = |why| Err(format!("{} cannot be a variable in a container: {why}", Quoted(name)));
-    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    if !name.starts_with(letter) || !name.chars().all(|c| letter(c) || c.is_ascii_digit()) {
+    if !is_variable(name) {
         return refused("expected letters, digits and _, no digit first");
     }
     match OWN.contains(&name) {

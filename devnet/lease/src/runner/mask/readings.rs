@@ -3,8 +3,8 @@
 //! | reading | a byte of a secret appears as |
 //! |---|---|
 //! | plain | itself |
-//! | [`Escapes::percent`] | itself, `%` and two digits, or `+` for a space: URLs, forms |
-//! | [`Escapes::json`] | itself, or as escaped in JSON strings |
+//! | [`percent`] | itself, `%` and two digits, or `+` for a space: URLs, forms |
+//! | [`json`] | itself, or as escaped in JSON strings |
 //! | [`Digits`] of [`BASE64`] | four thirds of a digit, of either alphabet |
 //! | [`Digits`] of [`HEX`] | two digits, of either case |
 //!
@@ -51,8 +51,8 @@ impl Readings {
     pub(super) fn new() -> Self {
         Self {
             plain: Cursor::default(),
-            percent: Escapes::percent(),
-            json: Escapes::json(),
+            percent: Escapes::new(*b"%+", percent),
+            json: Escapes::new(*b"\\\\", json),
             base64: Digits::new(&BASE64),
             hex: Digits::new(&HEX),
         }
@@ -137,14 +137,6 @@ struct Escapes {
 }
 
 impl Escapes {
-    fn percent() -> Self {
-        Self::new(*b"%+", percent)
-    }
-
-    fn json() -> Self {
-        Self::new(*b"\\\\", json)
-    }
-
     fn new(signs: [u8; 2], read: fn(&[u8]) -> Read) -> Self {
         let escape = Vec::with_capacity(MAX_ESCAPE);
         Self { signs, read, cursor: Cursor::default(), escape, from: 0 }

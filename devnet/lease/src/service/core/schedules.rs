@@ -27,7 +27,8 @@ impl Trigger {
 impl Core {
     /// Adds a schedule whose run has been checked. Returns its id.
     pub fn add_schedule(&mut self, actor: Address, new: NewSchedule) -> ServiceResult<String> {
-        let since = match self.shared.chain_head() {
+        let head = *self.shared.chain();
+        let since = match head {
             ChainHead::None => return Err(ServiceError::NoChain),
             ChainHead::Unknown => return Err(ServiceError::ChainBegins),
             ChainHead::At(height) => height,
