@@ -19,6 +19,7 @@ use cowboy_engine::{
             TimerGasClamped, TimerScheduled,
         },
     },
+    names,
     primitives::{Address, Hash, Height, Wei, codec::to_vec},
     timer::{Timer, lane::Prices},
 };
@@ -35,21 +36,13 @@ pub enum TimerEnd {
     InsufficientFunds,
 }
 
-impl TimerEnd {
-    /// All ways in which a timer can end.
-    pub const ALL: [Self; 5] =
-        [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Fired => "fired",
-            Self::Failed => "failed",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-            Self::InsufficientFunds => "insufficient_funds",
-        }
-    }
-}
+names!(TimerEnd:
+    Fired = "fired",
+    Failed = "failed",
+    Expired = "expired",
+    Cancelled = "cancelled",
+    InsufficientFunds = "insufficient_funds",
+);
 
 const WAITING: &str = "waiting";
 
@@ -336,6 +329,6 @@ type TimerRow = (Height, Option<(Height, TimerEnd)>, Vec<u8>);
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
     let (status, ended_at): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
-    let end = TimerEnd::ALL.into_iter().find(|end| end.name() == status);
+    let end = TimerEnd::named(&status);
     Ok((columns::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
 }
