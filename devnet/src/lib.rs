@@ -8,7 +8,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`telemetry`] | spans for an OpenTelemetry collector |
+//! | [`telemetry`] | spans for an OpenTelemetry collector, and tables of metrics |
 //! | [`speculation`] | pipelines of tasks as files, and their metrics |
 //! | [`types`] | the control API's documents: every request and answer |
 //! | [`executor`] | execution of jobs: commands, HTTP requests, language models |

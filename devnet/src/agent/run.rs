@@ -42,7 +42,7 @@ pub(super) struct Course {
 }
 
 /// A task's progress: everything stored of it except its output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskRun {
     #[serde(skip)]
@@ -69,7 +69,6 @@ pub(super) struct TaskRun {
     pub(super) taken: Option<HashText>,
     pub(super) cancelled: bool,
     /// When it was last retried after its end, Unix ms.
-    #[serde(default)]
     pub(super) retried_at: Option<u64>,
     /// The digest of the inputs that its output was made from, which a commitment covers. The
     /// output is valid for these inputs only.
@@ -79,7 +78,6 @@ pub(super) struct TaskRun {
     /// Wei that the chain slashed and released for its commitment while the task was live here, for
     /// example because the process was killed before it heard of a refusal. The next rollback
     /// accounts for it.
-    #[serde(default)]
     pub(super) resolved: Option<(u64, u64)>,
     /// Its output, while it is valid or may be reused.
     #[serde(skip)]
@@ -239,34 +237,6 @@ impl Run {
         let executed = self.tasks.iter().map(|task| task.times.executed);
         let last: Option<Vec<u64>> = executed.collect();
         last?.into_iter().max().map(|at| at.saturating_sub(self.submitted_at))
-    }
-}
-
-impl Default for TaskRun {
-    fn default() -> Self {
-        Self {
-            id: Hash::ZERO,
-            status: TaskStatus::Waiting,
-            reason: None,
-            failures: 0,
-            attempt: 0,
-            depth: 0,
-            bond: None,
-            claim_expires_at: 0,
-            runner: None,
-            times: StageTimes::default(),
-            proof_ms: None,
-            lost_ms: 0,
-            sent: Vec::new(),
-            landed: false,
-            taken: None,
-            cancelled: false,
-            retried_at: None,
-            inputs: None,
-            undone_by: None,
-            resolved: None,
-            output: None,
-        }
     }
 }
 

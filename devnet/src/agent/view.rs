@@ -24,6 +24,7 @@ use cowboy_engine::{
     speculation::{
         ConfigError, OutputCommitment, ProofStatus, Reason, RollbackReason,
         breaker::{Opened, TaskFailure},
+        config::Setting,
     },
 };
 use std::collections::BTreeMap;
@@ -209,7 +210,7 @@ impl Speculation for Agent {
 
     fn options(&self) -> Vec<SpeculationOption> {
         let standing = self.0.books.lock().core.options.settings().into_iter();
-        let option = |one: crate::topology::OptionValue| SpeculationOption {
+        let option = |one: Setting| SpeculationOption {
             option: one.option.to_owned(),
             value: one.value,
             range: one.range,

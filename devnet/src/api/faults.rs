@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     faults::{At, Fault, Lie, MAX_DELAY, Rule, Until},
-    types::{self, FaultRequest, FaultSpec, LieKind, Text},
+    types::{self, FaultRequest, FaultSpec, LieKind, Text, same},
 };
 use cowboy_engine::primitives::Address;
 use cowboy_host::duration::Exact;
@@ -21,6 +21,8 @@ use std::{
 /// The maximum time, in milliseconds, after which a fault heals by itself; a permanent fault has no
 /// end.
 const MAX_FOR_MS: u64 = 24 * 3_600 * 1_000;
+
+same!(LieKind = Lie: Ones, Zeros, Flip);
 
 /// All faults in force, oldest first.
 pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
@@ -158,13 +160,8 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
                 let message = format!("`{node}` is a runner: only validators vote");
                 return Err(ApiError::bad_request(message).hint("expected a validator"));
             }
-            let lie = match votes {
-                LieKind::Ones => Lie::Ones,
-                LieKind::Zeros => Lie::Zeros,
-                LieKind::Flip => Lie::Flip,
-            };
             let of = of.as_deref().map(|runner| registered(backend, runner)).transpose()?;
-            Fault::Lie { node, lie, of }
+            Fault::Lie { node, lie: (*votes).into(), of }
         }
     })
 }
@@ -255,11 +252,7 @@ fn convert(backend: &Backend, rule: &Rule) -> types::Fault {
         }
         Fault::Lie { node, lie, of } => FaultSpec::Lie {
             at: node.clone(),
-            votes: match lie {
-                Lie::Ones => LieKind::Ones,
-                Lie::Zeros => LieKind::Zeros,
-                Lie::Flip => LieKind::Flip,
-            },
+            votes: (*lie).into(),
             of: of.as_ref().map(|(runner, _)| runner.clone()),
         },
     };

@@ -9,17 +9,17 @@
 //! [`Backend::begun`](super::Backend::begun). Every value of a label is present from the start, so
 //! that a rate sees the first event.
 
-use crate::storage::{StorageError, ValidatorStore};
+use crate::{
+    storage::{StorageError, ValidatorStore},
+    telemetry::metrics,
+};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{LaneReport, State},
     primitives::Height,
 };
 use cowboy_host::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
-use prometheus_client::{
-    metrics::counter::Counter,
-    registry::{Metric, Registry},
-};
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
 
 /// Maximum number of blocks that one scrape counts: half an hour at the default block time. A
 /// request that explains why a timer waited reads five times as many.
@@ -31,30 +31,44 @@ const WAITS: [&str; 3] = ["priced_out", "over_cap", "other"];
 /// Why the lane removed a timer, in the order of [`LaneMetrics::count`].
 const REMOVALS: [&str; 2] = ["expired", "insufficient_funds"];
 
+metrics! {
+    struct LaneSeries {
+        due: CountGauge = "due", "Timers that are due and wait after the newest block";
+        deferred: Row<CountGauge> =
+            "deferred", "Timers that are due and wait after the newest block, by reason",
+            Row::new("reason", WAITS.into_iter());
+        queued: CountGauge = "queued", "Timers in the queue, due or not";
+        used_cycles: CountGauge = "used_cycles", "Cycles that fires of the newest block used";
+        free_cycles: CountGauge = "free_cycles", "Cycles of the lane that the newest block left";
+        used_cells: CountGauge = "used_cells", "Cells that fires of the newest block used";
+        free_cells: CountGauge = "free_cells", "Cells of the lane that the newest block left";
+        basefee: AmountGauge =
+            "basefee_wei",
+            "Price of a cycle of the lane in the next block, on top of the cycle basefee";
+        cycle_basefee: AmountGauge = "cycle_basefee_wei", "Price of a cycle in the next block";
+        burned: AmountGauge = "burned_wei", "Lane basefees burned since genesis, in wei";
+        fired: Counter = "fired", "Timers that fired";
+        cycles: Counter = "cycles", "Cycles that fires used";
+        cells: Counter = "cells", "Cells that fires used";
+        removed: Row<Counter> =
+            "removed", "Timers that the lane removed, by reason",
+            Row::new("reason", REMOVALS.into_iter());
+        clamped: Counter =
+            "clamped", "Timers held to limits lower than those they were scheduled with";
+        agents_asked: Counter = "agents_asked", "Questions to gas bidding agents";
+        agents_failed: Counter = "agents_failed", "Timers whose gas bidding agent began to fail";
+        questions: AmountCounter =
+            "questions_wei", "Payments of timers' owners for questions to agents, in wei";
+    }
+}
+
 /// The metrics of a devnet's timer lane.
 #[derive(Debug)]
 pub struct LaneMetrics {
     registry: Registry,
     /// The last block counted; genesis before the first.
     counted: Mutex<Height>,
-    due: CountGauge,
-    deferred: Row<CountGauge>,
-    queued: CountGauge,
-    used_cycles: CountGauge,
-    free_cycles: CountGauge,
-    used_cells: CountGauge,
-    free_cells: CountGauge,
-    basefee: AmountGauge,
-    cycle_basefee: AmountGauge,
-    burned: AmountGauge,
-    fired: Counter,
-    cycles: Counter,
-    cells: Counter,
-    removed: Row<Counter>,
-    clamped: Counter,
-    agents_asked: Counter,
-    agents_failed: Counter,
-    questions: AmountCounter,
+    series: LaneSeries,
 }
 
 impl Default for LaneMetrics {
@@ -64,59 +78,11 @@ impl Default for LaneMetrics {
 }
 
 impl LaneMetrics {
-    /// Creates the metrics with every series at 0. Counters are registered without `_total`, which
-    /// the encoder appends.
+    /// Creates the metrics with every series at 0.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("timer_lane");
-        let to = &mut registry;
-        Self {
-            counted: Mutex::new(Height::GENESIS),
-            due: zero(to, "due", "Timers that are due and wait after the newest block"),
-            deferred: added(
-                to,
-                "deferred",
-                "Timers that are due and wait after the newest block, by reason",
-                Row::new("reason", WAITS.into_iter()),
-            ),
-            queued: zero(to, "queued", "Timers in the queue, due or not"),
-            used_cycles: zero(to, "used_cycles", "Cycles that fires of the newest block used"),
-            free_cycles: zero(to, "free_cycles", "Cycles of the lane that the newest block left"),
-            used_cells: zero(to, "used_cells", "Cells that fires of the newest block used"),
-            free_cells: zero(to, "free_cells", "Cells of the lane that the newest block left"),
-            basefee: zero(
-                to,
-                "basefee_wei",
-                "Price of a cycle of the lane in the next block, on top of the cycle basefee",
-            ),
-            cycle_basefee: zero(to, "cycle_basefee_wei", "Price of a cycle in the next block"),
-            burned: zero(to, "burned_wei", "Lane basefees burned since genesis, in wei"),
-            fired: zero(to, "fired", "Timers that fired"),
-            cycles: zero(to, "cycles", "Cycles that fires used"),
-            cells: zero(to, "cells", "Cells that fires used"),
-            removed: added(
-                to,
-                "removed",
-                "Timers that the lane removed, by reason",
-                Row::new("reason", REMOVALS.into_iter()),
-            ),
-            clamped: zero(
-                to,
-                "clamped",
-                "Timers held to limits lower than those they were scheduled with",
-            ),
-            agents_asked: zero(to, "agents_asked", "Questions to gas bidding agents"),
-            agents_failed: zero(
-                to,
-                "agents_failed",
-                "Timers whose gas bidding agent began to fail",
-            ),
-            questions: zero(
-                to,
-                "questions_wei",
-                "Payments of timers' owners for questions to agents, in wei",
-            ),
-            registry,
-        }
+        let series = LaneSeries::register(&mut registry);
+        Self { registry, counted: Mutex::new(Height::GENESIS), series }
     }
 
     /// Counts up to the head of a validator, at most [`BLOCKS`], and sets the gauges to that head.
@@ -140,8 +106,8 @@ impl LaneMetrics {
             for lane in lanes {
                 self.count(&lane.report);
             }
-            self.clamped.inc_by(clamped);
-            self.agents_failed.inc_by(failed);
+            self.series.clamped.inc_by(clamped);
+            self.series.agents_failed.inc_by(failed);
             *counted = to;
         }
         let newest = store.lanes(head, head)?.pop();
@@ -157,45 +123,36 @@ impl LaneMetrics {
     }
 
     fn count(&self, report: &LaneReport) {
-        self.fired.inc_by(report.fired);
-        self.cycles.inc_by(report.consumed);
-        self.cells.inc_by(report.cells);
+        self.series.fired.inc_by(report.fired);
+        self.series.cycles.inc_by(report.consumed);
+        self.series.cells.inc_by(report.cells);
         for (place, timers) in [report.expired, report.insolvent].into_iter().enumerate() {
-            self.removed.at(place).inc_by(timers);
+            self.series.removed.at(place).inc_by(timers);
         }
-        self.agents_asked.inc_by(report.asked);
-        self.questions.inc_by(amount(report.questions.get()));
+        self.series.agents_asked.inc_by(report.asked);
+        self.series.questions.inc_by(amount(report.questions.get()));
     }
 
     fn show_block(&self, report: &LaneReport) {
-        self.due.set(report.deferred);
+        self.series.due.set(report.deferred);
         // A handler or a transaction may have cancelled timers after the scan counted them.
         let told = report.priced_out.saturating_add(report.over_cap);
         let other = report.deferred.saturating_sub(told);
         for (place, timers) in [report.priced_out, report.over_cap, other].into_iter().enumerate() {
-            self.deferred.at(place).set(timers);
+            self.series.deferred.at(place).set(timers);
         }
-        self.used_cycles.set(report.consumed);
-        self.free_cycles.set(report.capacity.saturating_sub(report.consumed));
-        self.used_cells.set(report.cells);
-        self.free_cells.set(report.cell_capacity.saturating_sub(report.cells));
+        self.series.used_cycles.set(report.consumed);
+        self.series.free_cycles.set(report.capacity.saturating_sub(report.consumed));
+        self.series.used_cells.set(report.cells);
+        self.series.free_cells.set(report.cell_capacity.saturating_sub(report.cells));
     }
 
     fn show_state(&self, state: &State) {
-        self.queued.set(state.timers().len() as u64);
-        self.basefee.set(amount(state.lane_basefee(state.height().next()).get()));
-        self.cycle_basefee.set(amount(state.basefee_cycle().get()));
-        self.burned.set(amount(state.lane().burned.get()));
+        self.series.queued.set(state.timers().len() as u64);
+        self.series.basefee.set(amount(state.lane_basefee(state.height().next()).get()));
+        self.series.cycle_basefee.set(amount(state.basefee_cycle().get()));
+        self.series.burned.set(amount(state.lane().burned.get()));
     }
-}
-
-fn zero<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
-    added(to, name, help, M::default())
-}
-
-fn added<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    to.register(name, help, metric.clone());
-    metric
 }
 
 /// The first and the last block to count after `done`: blocks that are kept, up to the head, at

@@ -7,15 +7,16 @@
 use super::{
     backend::Backend,
     error::ApiError,
-    extract::{InPath, InQuery},
+    extract::{InBody, InPath, InQuery},
     state::ServerState,
     view::{Glance, View},
 };
 use crate::types::NodeQuery;
 use axum::{
+    Json,
     extract::State,
     handler::Handler,
-    http::Method,
+    http::{Method, StatusCode},
     routing::{MethodFilter, MethodRouter, on},
 };
 use cowboy_host::http::openapi::Operation;
@@ -52,6 +53,22 @@ pub(super) fn act<H: Handler<T, Arc<ServerState>>, T: 'static>(
     operation: Operation,
 ) -> Route {
     Route::new(Method::POST, path, handler, operation.token(TOKEN))
+}
+
+/// A `POST` of a runner, whose signature in the body replaces the token.
+pub(super) fn signed<Q: Asked + ToSchema, T: Serialize + ToSchema + Send + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    take: fn(&View, &str, Q) -> Result<T, ApiError>,
+) -> Route {
+    let handler = async move |State(shared): State<Arc<ServerState>>,
+                              InPath(runner): InPath<String>,
+                              InBody(request): InBody<Q>| {
+        let answer = move |backend| take(&View::of(backend, None)?, &runner, request);
+        shared.blocking(answer).await.map(|taken| (StatusCode::ACCEPTED, Json(taken)))
+    };
+    let operation = Operation::new(summary).one::<T>(202).body::<Q>();
+    Route::new(Method::POST, path, handler, operation)
 }
 
 pub(super) trait Source: Sized + 'static {
@@ -117,17 +134,17 @@ where
     }
 }
 
-pub(super) fn one<S, P, Q, T, A>(
-    path: &'static str,
-    summary: &'static str,
-    read: impl Read<S, P, Q, T, A>,
-) -> Route
-where
+pub(super) fn one<
     S: Source,
     P: Asked,
     Q: Asked + IntoParams,
     T: Serialize + ToSchema + 'static,
-{
+    A,
+>(
+    path: &'static str,
+    summary: &'static str,
+    read: impl Read<S, P, Q, T, A>,
+) -> Route {
     reads(path, Operation::new(summary).one::<T>(200), read)
 }
 

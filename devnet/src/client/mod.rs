@@ -203,7 +203,7 @@ impl Client {
         let mut url = self.url(&[&["v1"], path].concat());
         let query = serde_json::to_value(query).expect("queries are plain data");
         let fields = query.as_object().into_iter().flatten();
-        for (name, value) in fields {
+        for (name, value) in fields.filter(|(_, value)| !value.is_null()) {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             url.query_pairs_mut().append_pair(name, &text);
         }

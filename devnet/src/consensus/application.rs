@@ -140,10 +140,7 @@ pub struct Application {
 /// The blocks between the executed chain and a new block, oldest first.
 struct Lineage(Vec<Arc<chain::Block>>);
 
-impl<E> commonware_consensus::Application<E> for Application
-where
-    E: Clock + Spawner + CryptoRng,
-{
+impl<E: Clock + Spawner + CryptoRng> commonware_consensus::Application<E> for Application {
     type SigningScheme = Scheme;
     type Context = Context;
     type Block = Block;

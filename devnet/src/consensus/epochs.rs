@@ -177,15 +177,14 @@ where
     }
 
     /// Runs consensus until one of its parts ends; returns that part's name.
-    pub(super) async fn run<S, R>(
+    pub(super) async fn run<
+        S: Sender<PublicKey = PublicKey>,
+        R: Receiver<PublicKey = PublicKey>,
+    >(
         mut self,
         context: E,
         channels: ConsensusChannels<S, R>,
-    ) -> &'static str
-    where
-        S: Sender<PublicKey = PublicKey>,
-        R: Receiver<PublicKey = PublicKey>,
-    {
+    ) -> &'static str {
         let ConsensusChannels { votes, certificates, resolver, start_barrier } = channels;
         let (mux, votes, mut strays) =
             Muxer::builder(context.child("votes"), votes.0, votes.1).with_backup().build();

@@ -23,11 +23,7 @@ pub struct Faulty<N> {
     pub tap: Tap,
 }
 
-impl<E, N> Network<E> for Faulty<N>
-where
-    E: Clock + Supervisor,
-    N: Network<E>,
-{
+impl<E: Clock + Supervisor, N: Network<E>> Network<E> for Faulty<N> {
     type Sender = N::Sender;
     type Receiver = FaultyReceiver<E, N::Receiver>;
     type Blocker = N::Blocker;

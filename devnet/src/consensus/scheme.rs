@@ -120,25 +120,19 @@ impl Committee {
         self.validators.key(Participant::new(index))
     }
 
-    pub(super) fn verify_vote<D>(&self, subject: &Subject<'_, D>, vote: &Vote) -> bool
-    where
-        D: Digest,
-    {
+    pub(super) fn verify_vote<D: Digest>(&self, subject: &Subject<'_, D>, vote: &Vote) -> bool {
         self.stage(subject, vote.validator, &vote.presence, vote.signature)
             .is_some_and(|item| item.key.verify(item.namespace, &item.message, &item.signature))
     }
 
     /// The signature to verify for a vote; `None` if the vote cannot be valid.
-    fn stage<D>(
+    fn stage<D: Digest>(
         &self,
         subject: &Subject<'_, D>,
         validator: u32,
         presence: &Bitmap,
         signature: [u8; 64],
-    ) -> Option<Item<'_>>
-    where
-        D: Digest,
-    {
+    ) -> Option<Item<'_>> {
         Some(Item {
             namespace: CertificateSubject::namespace(subject, &self.namespace),
             message: message(subject, presence)?,
@@ -147,15 +141,12 @@ impl Committee {
         })
     }
 
-    fn stage_certificate<'a, D>(
+    fn stage_certificate<'a, D: Digest>(
         &'a self,
         subject: &Subject<'_, D>,
         votes: &Votes,
         items: &mut Vec<Item<'a>>,
-    ) -> bool
-    where
-        D: Digest,
-    {
+    ) -> bool {
         let ascending = votes.0.windows(2).all(|pair| pair[0].validator < pair[1].validator);
         ascending
             && votes.0.len() == self.quorum()
@@ -194,10 +185,7 @@ fn verify_all<R: CryptoRng>(rng: &mut R, items: &[Item<'_>], strategy: &impl Str
 }
 
 /// The signed bytes; `None` if a bitmap is given for a subject that carries none.
-fn message<D>(subject: &Subject<'_, D>, presence: &Bitmap) -> Option<Bytes>
-where
-    D: Digest,
-{
+fn message<D: Digest>(subject: &Subject<'_, D>, presence: &Bitmap) -> Option<Bytes> {
     if !matches!(subject, Subject::Finalize { .. }) && !presence.is_empty() {
         return None;
     }
@@ -222,10 +210,7 @@ struct Local {
 type RecentVotes = BTreeMap<Round, (Vec<u8>, Bitmap)>;
 
 impl Local {
-    fn presence<D>(&self, subject: &Subject<'_, D>) -> Bitmap
-    where
-        D: Digest,
-    {
+    fn presence<D: Digest>(&self, subject: &Subject<'_, D>) -> Bitmap {
         let Subject::Finalize { proposal } = subject else {
             return Bitmap::new(0);
         };
@@ -284,17 +269,13 @@ impl certificate::Verifier for Scheme {
     type PublicKey = PublicKey;
     type Certificate = Votes;
 
-    fn verify_certificate<R, D>(
+    fn verify_certificate<R: CryptoRng, D: Digest>(
         &self,
         rng: &mut R,
         subject: Subject<'_, D>,
         certificate: &Votes,
         strategy: &impl Strategy,
-    ) -> bool
-    where
-        R: CryptoRng,
-        D: Digest,
-    {
+    ) -> bool {
         let mut items = Vec::with_capacity(certificate.0.len());
         self.committee.stage_certificate(&subject, certificate, &mut items)
             && verify_all(rng, &items, strategy)
@@ -348,10 +329,7 @@ impl certificate::Scheme for Scheme {
         &self.committee.validators
     }
 
-    fn sign<D>(&self, subject: Subject<'_, D>) -> Option<Attestation<Self>>
-    where
-        D: Digest,
-    {
+    fn sign<D: Digest>(&self, subject: Subject<'_, D>) -> Option<Attestation<Self>> {
         let local = self.local.as_ref()?;
         let presence = local.presence(&subject);
         let message = message(&subject, &presence).expect("only finalize votes get a bitmap");
@@ -361,17 +339,13 @@ impl certificate::Scheme for Scheme {
         Some(Attestation { signer: local.index, signature })
     }
 
-    fn verify_attestation<R, D>(
+    fn verify_attestation<R: CryptoRng, D: Digest>(
         &self,
         _: &mut R,
         subject: Subject<'_, D>,
         attestation: &Attestation<Self>,
         _: &impl Strategy,
-    ) -> bool
-    where
-        R: CryptoRng,
-        D: Digest,
-    {
+    ) -> bool {
         to_vote(attestation).is_some_and(|vote| self.committee.verify_vote(&subject, &vote))
     }
 
@@ -439,14 +413,11 @@ impl certificate::Scheme for Scheme {
     }
 
     /// Assembles a certificate from the first quorum of the votes in the given order.
-    fn assemble<I>(
+    fn assemble<I: Iterator<Item = Attestation<Self>> + Send>(
         &self,
         attestations: NonEmpty<I>,
         _: &impl Strategy,
-    ) -> Result<Votes, AssemblyError>
-    where
-        I: Iterator<Item = Attestation<Self>> + Send,
-    {
+    ) -> Result<Votes, AssemblyError> {
         let mut votes = BTreeMap::new();
         for attestation in attestations {
             let signer = attestation.signer;

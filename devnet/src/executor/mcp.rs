@@ -257,15 +257,11 @@ impl<'a> Conversation<'a> {
     }
 
     /// Runs the conversation. When this returns, the connection is closed or closing.
-    async fn hold<T, E, A>(
+    async fn hold<T: IntoTransport<RoleClient, E, A>, E: Error + Send + Sync + 'static, A>(
         mut self,
         transport: T,
         notices: mpsc::Sender<TaskProgress>,
-    ) -> Result<CallToolResult, ExecutorError>
-    where
-        T: IntoTransport<RoleClient, E, A>,
-        E: Error + Send + Sync + 'static,
-    {
+    ) -> Result<CallToolResult, ExecutorError> {
         let listener = ServerListener { notices, secrets: self.call.secrets.clone() };
         let greeted = tokio::select! {
             biased;

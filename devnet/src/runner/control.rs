@@ -53,11 +53,16 @@ type ControlAnswer = Result<Json<RunnerLoad>, ApiError>;
 /// The routes of a runner in a process of its own. Every request needs the token.
 pub(super) fn router(desk: ControlDesk) -> Router {
     let guard = middleware::from_fn_with_state(desk.clone(), guard);
+    let steer = |wanted: Steer| {
+        async move |State(desk): State<ControlDesk>, Path(runner): Path<String>| {
+            desk.steer(&runner, wanted).await
+        }
+    };
     Router::new()
-        .route("/v1/runners/{runner}/backpressure", get(look).post(limit))
+        .route("/v1/runners/{runner}/backpressure", get(steer(Steer::Look)).post(limit))
         .route("/v1/runners/{runner}/capabilities", post(change))
-        .route("/v1/runners/{runner}/pause", post(pause))
-        .route("/v1/runners/{runner}/resume", post(resume))
+        .route("/v1/runners/{runner}/pause", post(steer(Steer::Pause)))
+        .route("/v1/runners/{runner}/resume", post(steer(Steer::Resume)))
         .route("/v1/runners/{runner}/stop", post(stop))
         .layer(guard)
         .with_state(desk)
@@ -70,10 +75,6 @@ async fn guard(
 ) -> Result<Response, ApiError> {
     authorize(request.headers(), &desk.token)?;
     Ok(next.run(request).await)
-}
-
-async fn look(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
-    desk.steer(&runner, Steer::Look).await
 }
 
 async fn limit(
@@ -90,14 +91,6 @@ async fn change(
     Json(request): Json<CapabilitiesRequest>,
 ) -> ControlAnswer {
     desk.steer(&runner, request.steer()?).await
-}
-
-async fn pause(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
-    desk.steer(&runner, Steer::Pause).await
-}
-
-async fn resume(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {
-    desk.steer(&runner, Steer::Resume).await
 }
 
 async fn stop(State(desk): State<ControlDesk>, Path(runner): Path<String>) -> ControlAnswer {

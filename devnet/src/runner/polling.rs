@@ -22,8 +22,8 @@ use super::{
 use crate::{
     client::{Client, ClientError},
     types::{
-        Bytes, BytesText, CommitRequest, ErrorCode, FailureRequest, PolledJob, ResultAccepted,
-        ResultRequest, Text, Wanted,
+        Bytes, BytesText, CommitRequest, ErrorCode, FailureRequest, PolledJob, ResultRequest, Text,
+        Wanted,
     },
 };
 use commonware_runtime::{Clock, Spawner};
@@ -31,7 +31,7 @@ use cowboy_engine::{
     presence::Phase,
     primitives::{Hash, Height, Signature},
     session::jobs::{JobReport, Offer},
-    wire::{CancelReason, JobFailure, JobResult, Reason},
+    wire::{CancelReason, JobFailure, Reason},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -136,11 +136,7 @@ struct Poller<E, W> {
     shown: BTreeMap<Hash, u32>,
 }
 
-impl<E, W> Poller<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
+impl<E: Clock + Spawner, W: Worker> Poller<E, W> {
     /// Hands in results that no connection takes; returns whether any waited for too long.
     async fn hand_in(&mut self) -> bool {
         let (connected, deliveries) = {
@@ -165,7 +161,14 @@ where
     /// Posts a result, a commitment or a report; returns false when it has to be sent again.
     async fn deliver(&self, delivery: &JobReport) -> bool {
         let answer = match delivery {
-            JobReport::Result(result) => self.post(result).await,
+            JobReport::Result(result) => {
+                let request = ResultRequest {
+                    job_id: Text(result.job_id),
+                    result: Text(Bytes(result.result_data.as_bytes().to_vec())),
+                    runner_signature: signature(&result.runner_signed),
+                };
+                self.client.hand_in(&self.runner, &request).await
+            }
             JobReport::Commit(commit) => {
                 let request = CommitRequest {
                     job_id: Text(commit.job_id),
@@ -195,15 +198,6 @@ where
             }
         }
         true
-    }
-
-    async fn post(&self, result: &JobResult) -> Result<ResultAccepted, ClientError> {
-        let request = ResultRequest {
-            job_id: Text(result.job_id),
-            result: Text(Bytes(result.result_data.as_bytes().to_vec())),
-            runner_signature: signature(&result.runner_signed),
-        };
-        self.client.hand_in(&self.runner, &request).await
     }
 
     /// Shows the committed results that the chain wants to see: each at once, and again every few
@@ -282,11 +276,7 @@ fn is_final(error: &ClientError) -> bool {
     matches!(code, Some(ErrorCode::Rejected | ErrorCode::NotFound | ErrorCode::BadRequest))
 }
 
-impl<E, W> PollingDesk<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
+impl<E: Clock + Spawner, W: Worker> PollingDesk<E, W> {
     /// Starts a fetched job, with the chain at `height`. Returns `None` when no valid proof shows
     /// that it is assigned.
     fn take(&self, job: &PolledJob, height: Height) -> Option<Offer> {

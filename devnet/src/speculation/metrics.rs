@@ -23,7 +23,7 @@
 //! Prometheus expects after a restart. The series of all reasons exist from the start, so the first
 //! event of a kind is an increase from 0 and not a new series, which no rate would show.
 
-use crate::telemetry;
+use crate::telemetry::{self, metrics};
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
@@ -34,7 +34,7 @@ use cowboy_engine::{
 use cowboy_host::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
 use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
-    registry::{Metric, Registry},
+    registry::Registry,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -99,39 +99,80 @@ impl GaugeValues {
     }
 }
 
+metrics! {
+    struct SpeculationSeries {
+        tasks_scheduled: Counter = "tasks_scheduled", "Tasks accepted";
+        tasks_rejected: Row<Counter> =
+            "tasks_rejected", "Tasks refused, by reason",
+            Row::new("reason", Reason::ALL.iter().map(|one| one.name()));
+        proofs_submitted: Counter =
+            "proofs_submitted", "Proofs handed out for submission, repetitions included";
+        proofs_confirmed: Counter = "proofs_confirmed", "Tasks confirmed";
+        proofs_failed: Counter =
+            "proofs_failed", "Proofs that could not be made, were refused, or were not delivered";
+        provers_lost: Counter = "provers_lost", "Provers that died over a proof";
+        rollbacks: Row<Counter> =
+            "rollbacks", "Rollbacks, by reason",
+            Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name()));
+        tasks_rolled_back: Counter =
+            "tasks_rolled_back", "Tasks undone, those that failed among them";
+        stake_slashed: AmountCounter = "stake_slashed_lamports", "Stake slashed, in wei";
+        active_commitments: CountGauge =
+            "active_commitments", "Commitments whose proofs may still be confirmed";
+        pending_proofs: CountGauge =
+            "pending_proofs", "Proofs that are queued, being made, wait, are ready or in flight";
+        proofs: Row<CountGauge> =
+            "proofs", "Pending proofs, by stage", Row::new("stage", STAGES.into_iter());
+        proof_workers: CountGauge = "proof_workers", "Proofs made at a time, proof.workerThreads";
+        confirmation_timeout: CountGauge =
+            "confirmation_timeout_ms",
+            "Milliseconds that a confirmation may take, confirmationTimeoutMs";
+        locked_stake: AmountGauge = "locked_stake_lamports", "Bonds of the live tasks, in wei";
+        max_depth_current: CountGauge = "max_depth_current", "Depth of the deepest live task";
+        available_stake: AmountGauge =
+            "available_stake_lamports", "Stake deposited, without what was slashed, in wei";
+        min_stake: AmountGauge =
+            "min_stake_lamports", "The least bond, by stake.minStake or by the chain, in wei";
+        enabled: CountGauge = "enabled", "Whether speculation is switched on";
+        breaker_state: Row<CountGauge> =
+            "breaker_state", "1 for the state that the circuit breaker is in",
+            Row::new("state", BreakerState::ALL.iter().map(|one| one.name()));
+        breaker_override: Row<CountGauge> =
+            "breaker_override",
+            "1 for what an operator holds the circuit breaker to, breaker.override",
+            Row::new("state", Override::ALL.iter().map(|one| one.name()));
+        slash_limit: AmountGauge =
+            "slash_limit_lamports",
+            "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit";
+        live_tasks: CountGauge = "live_tasks", "Tasks on their way";
+        time_to_expiry: CountGauge =
+            "time_to_expiry_ms",
+            "Milliseconds until the first claim on a task expires, 0 without a claim";
+        proof_generation: Histogram =
+            "proof_generation_duration_ms", "Milliseconds to make a proof",
+            Histogram::new(LATENCY_MS);
+        proof_submission: Histogram =
+            "proof_submission_duration_ms",
+            "Milliseconds from a proof's handing out until it has reached the chain",
+            Histogram::new(LATENCY_MS);
+        confirmation: Histogram =
+            "confirmation_latency_ms",
+            "Milliseconds from a proof's reaching the chain until it is confirmed",
+            Histogram::new(LATENCY_MS);
+        rollback: Histogram =
+            "rollback_duration_ms", "Milliseconds to carry out a rollback",
+            Histogram::new(ROLLBACK_MS);
+        chain_depth: Histogram =
+            "chain_depth", "Depth at which tasks were accepted",
+            Histogram::new((0..=MAX_DEPTH).map(|depth| depth as f64));
+    }
+}
+
 /// The metrics of one agent's speculation. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    tasks_scheduled: Counter,
-    tasks_rejected: Row<Counter>,
-    proofs_submitted: Counter,
-    proofs_confirmed: Counter,
-    proofs_failed: Counter,
-    provers_lost: Counter,
-    rollbacks: Row<Counter>,
-    tasks_rolled_back: Counter,
-    stake_slashed: AmountCounter,
-    active_commitments: CountGauge,
-    pending_proofs: CountGauge,
-    proofs: Row<CountGauge>,
-    proof_workers: CountGauge,
-    confirmation_timeout: CountGauge,
-    locked_stake: AmountGauge,
-    available_stake: AmountGauge,
-    min_stake: AmountGauge,
-    max_depth_current: CountGauge,
-    enabled: CountGauge,
-    breaker_state: Row<CountGauge>,
-    breaker_override: Row<CountGauge>,
-    slash_limit: AmountGauge,
-    live_tasks: CountGauge,
-    time_to_expiry: CountGauge,
-    proof_generation: Histogram,
-    proof_submission: Histogram,
-    confirmation: Histogram,
-    rollback: Histogram,
-    chain_depth: Histogram,
+    series: SpeculationSeries,
     spans: telemetry::Counts,
 }
 
@@ -142,140 +183,16 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All series at 0, registered in the order in which they are exported.
+    /// Creates the metrics with every series at 0.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("speculation");
-        let to = &mut registry;
-        let depths = (0..=MAX_DEPTH).map(|depth| depth as f64);
-        let mut metrics = Self {
-            registry: Arc::default(),
-            tasks_scheduled: zero(to, "tasks_scheduled", "Tasks accepted"),
-            tasks_rejected: registered(
-                to,
-                "tasks_rejected",
-                "Tasks refused, by reason",
-                Row::new("reason", Reason::ALL.iter().map(|one| one.name())),
-            ),
-            proofs_submitted: zero(
-                to,
-                "proofs_submitted",
-                "Proofs handed out for submission, repetitions included",
-            ),
-            proofs_confirmed: zero(to, "proofs_confirmed", "Tasks confirmed"),
-            proofs_failed: zero(
-                to,
-                "proofs_failed",
-                "Proofs that could not be made, were refused, or were not delivered",
-            ),
-            provers_lost: zero(to, "provers_lost", "Provers that died over a proof"),
-            rollbacks: registered(
-                to,
-                "rollbacks",
-                "Rollbacks, by reason",
-                Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name())),
-            ),
-            tasks_rolled_back: zero(
-                to,
-                "tasks_rolled_back",
-                "Tasks undone, those that failed among them",
-            ),
-            stake_slashed: zero(to, "stake_slashed_lamports", "Stake slashed, in wei"),
-            active_commitments: zero(
-                to,
-                "active_commitments",
-                "Commitments whose proofs may still be confirmed",
-            ),
-            pending_proofs: zero(
-                to,
-                "pending_proofs",
-                "Proofs that are queued, being made, wait, are ready or in flight",
-            ),
-            proofs: registered(
-                to,
-                "proofs",
-                "Pending proofs, by stage",
-                Row::new("stage", STAGES.into_iter()),
-            ),
-            proof_workers: zero(to, "proof_workers", "Proofs made at a time, proof.workerThreads"),
-            confirmation_timeout: zero(
-                to,
-                "confirmation_timeout_ms",
-                "Milliseconds that a confirmation may take, confirmationTimeoutMs",
-            ),
-            locked_stake: zero(to, "locked_stake_lamports", "Bonds of the live tasks, in wei"),
-            max_depth_current: zero(to, "max_depth_current", "Depth of the deepest live task"),
-            available_stake: zero(
-                to,
-                "available_stake_lamports",
-                "Stake deposited, without what was slashed, in wei",
-            ),
-            min_stake: zero(
-                to,
-                "min_stake_lamports",
-                "The least bond, by stake.minStake or by the chain, in wei",
-            ),
-            enabled: zero(to, "enabled", "Whether speculation is switched on"),
-            breaker_state: registered(
-                to,
-                "breaker_state",
-                "1 for the state that the circuit breaker is in",
-                Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
-            ),
-            breaker_override: registered(
-                to,
-                "breaker_override",
-                "1 for what an operator holds the circuit breaker to, breaker.override",
-                Row::new("state", Override::ALL.iter().map(|one| one.name())),
-            ),
-            slash_limit: zero(
-                to,
-                "slash_limit_lamports",
-                "What may be slashed within an hour, breaker.slashLimit, in wei; 0 for no limit",
-            ),
-            live_tasks: zero(to, "live_tasks", "Tasks on their way"),
-            time_to_expiry: zero(
-                to,
-                "time_to_expiry_ms",
-                "Milliseconds until the first claim on a task expires, 0 without a claim",
-            ),
-            proof_generation: registered(
-                to,
-                "proof_generation_duration_ms",
-                "Milliseconds to make a proof",
-                Histogram::new(LATENCY_MS),
-            ),
-            proof_submission: registered(
-                to,
-                "proof_submission_duration_ms",
-                "Milliseconds from a proof's handing out until it has reached the chain",
-                Histogram::new(LATENCY_MS),
-            ),
-            confirmation: registered(
-                to,
-                "confirmation_latency_ms",
-                "Milliseconds from a proof's reaching the chain until it is confirmed",
-                Histogram::new(LATENCY_MS),
-            ),
-            rollback: registered(
-                to,
-                "rollback_duration_ms",
-                "Milliseconds to carry out a rollback",
-                Histogram::new(ROLLBACK_MS),
-            ),
-            chain_depth: registered(
-                to,
-                "chain_depth",
-                "Depth at which tasks were accepted",
-                Histogram::new(depths),
-            ),
-            spans: telemetry::Counts::default(),
-        };
-        let spans = &metrics.spans;
-        to.register("spans_exported", "Spans that the collector took", spans.exported.clone());
-        let lost = "Spans that did not reach the collector, by reason";
-        to.register("spans_lost", lost, spans.lost.clone());
-        metrics.registry = Arc::new(registry);
-        metrics
+        let series = SpeculationSeries::register(&mut registry);
+        let spans = telemetry::Counts::default();
+        let help = "Spans that the collector took";
+        registry.register("spans_exported", help, spans.exported.clone());
+        let help = "Spans that did not reach the collector, by reason";
+        registry.register("spans_lost", help, spans.lost.clone());
+        Self { registry: Arc::new(registry), series, spans }
     }
 
     pub const fn spans(&self) -> &telemetry::Counts {
@@ -283,62 +200,62 @@ impl Metrics {
     }
 
     pub fn scheduled(&self, depth: u32) {
-        self.tasks_scheduled.inc();
-        self.chain_depth.observe(depth.into());
+        self.series.tasks_scheduled.inc();
+        self.series.chain_depth.observe(depth.into());
     }
 
     pub fn rejected(&self, reason: Reason) {
-        self.tasks_rejected.at(reason as usize).inc();
+        self.series.tasks_rejected.at(reason as usize).inc();
     }
 
     pub fn proof_generated(&self, took: Duration) {
-        self.proof_generation.observe(milliseconds(took));
+        self.series.proof_generation.observe(milliseconds(took));
     }
 
     /// Counts a proof handed out for submission, for the first time or again.
     pub fn proof_submitted(&self) {
-        self.proofs_submitted.inc();
+        self.series.proofs_submitted.inc();
     }
 
     /// Counts a proof that reached the chain, and the time since it was handed out.
     pub fn proof_delivered(&self, took: Duration) {
-        self.proof_submission.observe(milliseconds(took));
+        self.series.proof_submission.observe(milliseconds(took));
     }
 
     /// Counts a confirmed task, and the time since its proof reached the chain. `None` when another
     /// submitter brought the proof there.
     pub fn confirmed(&self, waited: Option<Duration>) {
-        self.proofs_confirmed.inc();
+        self.series.proofs_confirmed.inc();
         if let Some(waited) = waited {
-            self.confirmation.observe(milliseconds(waited));
+            self.series.confirmation.observe(milliseconds(waited));
         }
     }
 
     /// Counts a proof that could not be made, was refused by the chain, or was not delivered.
     pub fn proof_failed(&self) {
-        self.proofs_failed.inc();
+        self.series.proofs_failed.inc();
     }
 
     pub fn prover_lost(&self) {
-        self.provers_lost.inc();
+        self.series.provers_lost.inc();
     }
 
     pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
-        self.rollbacks.at(rollback.reason as usize).inc();
-        self.tasks_rolled_back.inc_by(rollback.tasks);
+        self.series.rollbacks.at(rollback.reason as usize).inc();
+        self.series.tasks_rolled_back.inc_by(rollback.tasks);
         self.slashed(rollback.slashed);
-        self.rollback.observe(milliseconds(took));
+        self.series.rollback.observe(milliseconds(took));
     }
 
     /// Adds stake that was slashed other than by the machine itself.
     pub fn slashed(&self, lost: Wei) {
-        self.stake_slashed.inc_by(amount(lost.get()));
+        self.series.stake_slashed.inc_by(amount(lost.get()));
     }
 
     pub fn set(&self, standing: &GaugeValues) {
         let gauges = &standing.gauges;
-        self.active_commitments.set(gauges.active_commitments);
-        self.pending_proofs.set(gauges.pending_proofs);
+        self.series.active_commitments.set(gauges.active_commitments);
+        self.series.pending_proofs.set(gauges.pending_proofs);
         let stages = [
             gauges.queued_proofs,
             gauges.proving,
@@ -347,40 +264,30 @@ impl Metrics {
             gauges.submitting_proofs,
         ];
         for (at, count) in stages.into_iter().enumerate() {
-            self.proofs.at(at).set(count);
+            self.series.proofs.at(at).set(count);
         }
-        self.proof_workers.set(standing.workers);
-        self.confirmation_timeout.set(standing.confirmation_timeout_ms);
-        self.locked_stake.set(amount(gauges.locked_stake.get()));
-        self.max_depth_current.set(gauges.max_depth_current.into());
-        self.available_stake.set(amount(standing.available_stake.get()));
-        self.min_stake.set(amount(standing.min_stake.get()));
-        self.enabled.set(standing.enabled.into());
+        self.series.proof_workers.set(standing.workers);
+        self.series.confirmation_timeout.set(standing.confirmation_timeout_ms);
+        self.series.locked_stake.set(amount(gauges.locked_stake.get()));
+        self.series.max_depth_current.set(gauges.max_depth_current.into());
+        self.series.available_stake.set(amount(standing.available_stake.get()));
+        self.series.min_stake.set(amount(standing.min_stake.get()));
+        self.series.enabled.set(standing.enabled.into());
         for &state in BreakerState::ALL {
-            self.breaker_state.at(state as usize).set((state == standing.breaker).into());
+            self.series.breaker_state.at(state as usize).set((state == standing.breaker).into());
         }
         for &held in Override::ALL {
-            self.breaker_override.at(held as usize).set((held == standing.held).into());
+            self.series.breaker_override.at(held as usize).set((held == standing.held).into());
         }
-        self.slash_limit.set(amount(standing.slash_limit.get()));
-        self.live_tasks.set(standing.live_tasks);
-        self.time_to_expiry.set(standing.time_to_expiry_ms);
+        self.series.slash_limit.set(amount(standing.slash_limit.get()));
+        self.series.live_tasks.set(standing.live_tasks);
+        self.series.time_to_expiry.set(standing.time_to_expiry_ms);
     }
 
     /// Encodes all metrics as a part of an OpenMetrics text.
     pub fn encode(&self) -> String {
         openmetrics::part(&self.registry)
     }
-}
-
-/// A counter's name is without `_total`, which the encoder appends.
-fn registered<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    to.register(name, help, metric.clone());
-    metric
-}
-
-fn zero<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
-    registered(to, name, help, M::default())
 }
 
 fn milliseconds(duration: Duration) -> f64 {

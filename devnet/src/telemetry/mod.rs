@@ -12,10 +12,12 @@
 //! span's subject is the same in every process.
 
 mod export;
+mod metrics;
 #[cfg(test)]
 mod tests;
 
 pub use export::{Counts, EXPORT_TIMEOUT, Exporter, Loss, QUEUE};
+pub(crate) use metrics::metrics;
 
 use cowboy_engine::primitives::keccak256;
 use reqwest::Url;

@@ -3,9 +3,9 @@
 use super::{
     Amount, BlockTime, ConnectivitySection, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
     MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, SpeculationSection,
-    StorageSection, TasksSection, TimersSection, TopologyError, value::same,
+    StorageSection, TasksSection, TimersSection, TopologyError,
 };
-use crate::{executor, telemetry::CollectorUrl};
+use crate::{executor, telemetry::CollectorUrl, types::same};
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
     job::SeedRule,

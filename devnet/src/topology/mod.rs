@@ -35,7 +35,7 @@ pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
 };
-pub use speculation::{OptionValue, Options, SpeculationSection};
+pub use speculation::{Options, SpeculationSection};
 pub use storage::{Reserve, Size, SizeError, StorageSection};
 pub use tasks::TasksSection;
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};

@@ -1,7 +1,10 @@
 //! `speculation`: how pipelines of tasks run ahead of the chain. Options are nested, as in `proof:
 //! {workerThreads: 8}`, or dotted, as in `proof.workerThreads: 8`.
 
-use cowboy_engine::speculation::{Config, ConfigError, config::Problem};
+use cowboy_engine::speculation::{
+    Config, ConfigError,
+    config::{Problem, Setting},
+};
 use cowboy_host::{duration::parse_duration, located::PathStep};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
@@ -103,17 +106,6 @@ impl Default for Options {
 /// The names of the devnet's own options, in order.
 const OWN: [&str; 3] = ["proof.latency", "confirmation.latency", "stake.deposit"];
 
-/// An option with its current value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OptionValue {
-    pub option: &'static str,
-    pub value: String,
-    /// Its allowed values.
-    pub range: String,
-    /// Whether it was set explicitly rather than by the mode.
-    pub explicit: bool,
-}
-
 impl Options {
     /// These options with `settings` applied, or all errors in the settings.
     pub fn with<'a>(
@@ -195,20 +187,14 @@ impl Options {
     }
 
     /// All options with their current values, the engine's first.
-    pub fn settings(&self) -> Vec<OptionValue> {
-        let engine = self.config.settings().map(|one| OptionValue {
-            option: one.option,
-            value: one.value,
-            range: one.range,
-            explicit: one.explicit,
-        });
-        let own = OWN.iter().enumerate().map(|(at, option)| OptionValue {
+    pub fn settings(&self) -> Vec<Setting> {
+        let own = OWN.iter().enumerate().map(|(at, option)| Setting {
             option,
             value: self.value(at),
             range: range(at),
             explicit: self.explicit[at],
         });
-        engine.chain(own).collect()
+        self.config.settings().chain(own).collect()
     }
 
     /// The explicitly set options. Applied to the defaults, they give these options.

@@ -2,10 +2,8 @@
 //!
 //! The bounds are those of [`timer::Governed::KEYS`], which also apply to all later values.
 
-use super::{
-    Amount,
-    value::{same, within},
-};
+use super::{Amount, value::within};
+use crate::types::same;
 use cowboy_engine::{
     fees::{basefee, meter},
     primitives::Height,

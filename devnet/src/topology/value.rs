@@ -2,6 +2,7 @@
 //! valid.
 
 use super::MAX_BLOCK_TIME_SECS;
+use crate::types::same;
 use cowboy_engine::{primitives::Wei, registry::JobKind};
 use cowboy_host::{duration::parse_duration, within::Within};
 use serde::{
@@ -36,27 +37,6 @@ macro_rules! from_text {
     };
 }
 
-/// Converts between two enums with the same variants.
-macro_rules! same {
-    ($mine:ident = $engine:ty: $($variant:ident),*) => {
-        impl From<$mine> for $engine {
-            fn from(value: $mine) -> Self {
-                match value {
-                    $($mine::$variant => Self::$variant),*
-                }
-            }
-        }
-
-        impl From<$engine> for $mine {
-            fn from(value: $engine) -> Self {
-                match value {
-                    $(<$engine>::$variant => Self::$variant),*
-                }
-            }
-        }
-    };
-}
-
 /// Converts both ways between a section of numbers and the parameters that they set.
 macro_rules! numbers {
     ($section:ident, $params:ident: $engine:ident = $($field:ident: $($place:ident).+),*) => {
@@ -82,7 +62,7 @@ macro_rules! numbers {
     };
 }
 
-pub(super) use {from_text, numbers, same};
+pub(super) use {from_text, numbers};
 
 /// The name of a devnet, node or account: 1 to 32 of `a-z`, `0-9` and `-`, the first not `-`.
 /// It names folders and derives keys.
@@ -251,17 +231,7 @@ impl RunnerKind {
     pub const ALL: [Self; 5] = [Self::Custom, Self::Http, Self::Llm, Self::Mcp, Self::EthSend];
 }
 
-impl From<RunnerKind> for JobKind {
-    fn from(kind: RunnerKind) -> Self {
-        match kind {
-            RunnerKind::Custom => Self::Custom,
-            RunnerKind::Http => Self::Http,
-            RunnerKind::Llm => Self::Llm,
-            RunnerKind::Mcp => Self::Mcp,
-            RunnerKind::EthSend => Self::EthSend,
-        }
-    }
-}
+same!(RunnerKind = JobKind: Custom, Http, Llm, Mcp, EthSend);
 
 impl fmt::Display for RunnerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

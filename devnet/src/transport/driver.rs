@@ -66,18 +66,13 @@ pub fn now_ms(clock: &impl Clock) -> u64 {
 /// session ended.
 ///
 /// It says goodbye (`shutting_down`) once all senders of `commands` are gone.
-pub async fn drive<E, C, S>(
+pub async fn drive<E: Clock, C: Connection, S: Service>(
     clock: &E,
     connection: C,
     mut session: S::Session,
     service: &mut S,
     mut commands: mpsc::Receiver<S::Command>,
-) -> End
-where
-    E: Clock,
-    C: Connection,
-    S: Service,
-{
+) -> End {
     let mut wire = Wire { connection, tasks: FuturesUnordered::new(), writers: BTreeMap::new() };
     let (mut commanded, mut accepting) = (true, true);
     let end = loop {

@@ -15,10 +15,8 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct ActorQuery {
     /// Only actors that this account deployed, by name or address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployer: Option<String>,
     /// The maximum number of actors (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -28,7 +26,6 @@ pub struct ActorSummary {
     /// Its address.
     pub actor: AddressText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// The account that deployed it.
     pub deployer: AddressText,
@@ -47,13 +44,10 @@ pub struct ActorSummary {
 #[into_params(parameter_in = Query)]
 pub struct StoreQuery {
     /// Only keys with this prefix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// The first key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The maximum number of keys (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -63,7 +57,6 @@ pub struct Actor {
     /// Its address.
     pub actor: AddressText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// The account that deployed it.
     pub deployer: AddressText,
@@ -265,11 +258,9 @@ pub struct ActorReceipt {
 #[into_params(parameter_in = Query)]
 pub struct LogQuery {
     /// The first height (default: the last lines are listed).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// The maximum number of lines (default 100, at most 10,000; with `from`, a block's lines are
     /// never split).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 

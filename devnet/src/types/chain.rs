@@ -265,14 +265,11 @@ pub struct Event {
 #[into_params(parameter_in = Query)]
 pub struct EventQuery {
     /// The first height (default 0).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// Only events of this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The maximum number of events (default 1,000, at most 10,000; a block's events are never
     /// split).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -290,7 +287,6 @@ pub struct EventPage {
 #[into_params(parameter_in = Query)]
 pub struct StreamQuery {
     /// The first height; without it, and without `Last-Event-ID`, the next block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
 }
 

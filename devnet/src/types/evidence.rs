@@ -9,10 +9,8 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct EvidenceQuery {
     /// The first block (default 1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// The maximum number of blocks (default 64, at most 256). A page ends after 4 MiB of blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 

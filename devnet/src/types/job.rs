@@ -77,20 +77,15 @@ impl FromStr for JobStatus {
 #[into_params(parameter_in = Query)]
 pub struct JobQuery {
     /// Only jobs with this status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<JobStatus>,
     /// Only jobs of this kind: `custom`, `http`, `llm`, `mcp` or `eth_send`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Only jobs of this account: a name or an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitter: Option<String>,
     /// Only jobs whose last committee has this runner: a name or an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
     /// The maximum number of jobs (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -100,7 +95,6 @@ pub struct JobSummary {
     /// Its identifier.
     pub job_id: HashText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
@@ -124,7 +118,6 @@ pub struct Job {
     /// Its identifier.
     pub job_id: HashText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
@@ -375,7 +368,6 @@ pub struct UnderRule {
 #[into_params(parameter_in = Query)]
 pub struct ExplanationQuery {
     /// The attempt, from 1 (default: the last).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
 }
 

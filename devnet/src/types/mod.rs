@@ -68,6 +68,7 @@ pub use snapshot::*;
 pub use speculation::*;
 pub use task::*;
 pub use timer::*;
+pub(crate) use value::same;
 pub use value::*;
 
 /// The longest silence of the event stream, in seconds.

@@ -1,10 +1,14 @@
 //! The devnet as a whole, its validators and its runners.
 
 use super::{
-    AddressText, AmountText, BytesText, ChainIdText, Fault, HashText, Head, KeyText, TimeText,
+    AddressText, AmountText, BytesText, ChainIdText, Fault, HashText, Head, KeyText, TimeText, same,
 };
 use cowboy_engine::{
-    presence::Unmet, primitives::Address, registry::Ability, wire::BackpressureSignal,
+    names,
+    presence::Unmet,
+    primitives::Address,
+    registry::{self, Ability},
+    wire::BackpressureSignal,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt};
@@ -15,7 +19,6 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct NodeQuery {
     /// The validator, by name (default: any running one).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
 
@@ -63,15 +66,7 @@ pub enum NamedKind {
     Job,
 }
 
-impl fmt::Display for NamedKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Actor => "actor",
-            Self::Timer => "timer",
-            Self::Job => "job",
-        })
-    }
-}
+names!(NamedKind: Actor = "actor", Timer = "timer", Job = "job");
 
 /// Gives an actor, a timer or a job a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -114,7 +109,6 @@ pub struct ValidatorStatus {
     pub address: AddressText,
     /// Its index in the committee of the next block, as in certificates; absent when it is not in
     /// the committee, or the devnet does not run.
-    #[serde(default)]
     pub index: Option<u32>,
     /// Its newest finalized and executed block; the last known one when it is stopped.
     pub height: u64,
@@ -146,18 +140,14 @@ pub enum ValidatorState {
     Died,
 }
 
-impl fmt::Display for ValidatorState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::CatchingUp => "catching_up",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-            Self::Died => "died",
-        })
-    }
-}
+names!(ValidatorState:
+    Starting = "starting",
+    Running = "running",
+    CatchingUp = "catching_up",
+    Paused = "paused",
+    Stopped = "stopped",
+    Died = "died",
+);
 
 /// A runner at a glance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -227,6 +217,8 @@ pub enum RunnerHealth {
     /// It has left the registry.
     Deregistered,
 }
+
+same!(RunnerHealth = registry::Health: Healthy, Unhealthy, Deregistered);
 
 /// A runner: its entry in the registry and its connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -71,13 +71,10 @@ pub struct Vote {
 #[into_params(parameter_in = Query)]
 pub struct ComparisonQuery {
     /// The first block (default: 63 before the last).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// The last block (default: the head).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
     /// Only the draw of this job, in whichever block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
 }
 

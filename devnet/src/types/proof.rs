@@ -12,11 +12,9 @@ pub struct ProofQuery {
     /// an actor, a slash and the key in its store for `stored`; an id for `job`, `task` and
     /// `timer`; two heights as `120..150`, both included, for `timers`; none for `presence` and
     /// `validators`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The block after which the state is proved, one of the last 256 (default: the newest that can
     /// be proved).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
 

@@ -34,10 +34,13 @@ pub fn speculation_event_kinds() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// The status of a task of a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     /// Not accepted yet: it waits for its ancestors, or for a limit; `reason` tells which.
+    #[default]
     Waiting,
     /// A runner works on it, or is about to.
     Running,
@@ -102,14 +105,11 @@ names!(PipelineStatus:
 #[into_params(parameter_in = Query)]
 pub struct PipelineQuery {
     /// Only pipelines with this status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<PipelineStatus>,
     /// Only pipelines of this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The maximum number of entries (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -118,10 +118,8 @@ pub struct PipelineQuery {
 #[into_params(parameter_in = Query)]
 pub struct OfPipelineQuery {
     /// Only entries of this pipeline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<u64>,
     /// The maximum number of entries (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -382,16 +380,12 @@ pub struct SpeculationEvent {
 #[into_params(parameter_in = Query)]
 pub struct SpeculationEventQuery {
     /// The first number (default: the oldest that is kept; for a stream, the next one).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// Only events of this pipeline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<u64>,
     /// Only events of this kind, or of this component.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The maximum number on a page (default 1,000, at most 10,000); a stream has no pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 

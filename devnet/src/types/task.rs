@@ -1,6 +1,6 @@
 //! Tasks on the chain: requirements, reward, claim and commitment.
 
-use super::{AddressText, AmountText, HashText};
+use super::{AddressText, AmountText, HashText, same};
 use cowboy_engine::{chain::tasks, names};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -32,48 +32,30 @@ names!(ChainTaskStatus:
     Expired = "expired",
 );
 
-impl From<tasks::TaskStatus> for ChainTaskStatus {
-    fn from(status: tasks::TaskStatus) -> Self {
-        match status {
-            tasks::TaskStatus::Open => Self::Open,
-            tasks::TaskStatus::Claimed => Self::Claimed,
-            tasks::TaskStatus::Completed => Self::Completed,
-            tasks::TaskStatus::Expired => Self::Expired,
-        }
-    }
-}
+same!(ChainTaskStatus = tasks::TaskStatus: Open, Claimed, Completed, Expired);
 
 /// Which tasks `GET /v1/tasks` lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ChainTaskQuery {
     /// Only tasks with this status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<ChainTaskStatus>,
     /// Only tasks of this account: a name or an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creator: Option<String>,
     /// Only tasks that this account has claimed or completed: a name or an address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Only tasks of this depth: uncompleted tasks on the longest path above, at creation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Only tasks with an open commitment, or without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed: Option<bool>,
     /// Only tasks whose agent has made this output commitment, whether or not it has been proved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<String>,
     /// Only tasks with this requirement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
     /// Only tasks with a deadline at or before this height.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_by: Option<u64>,
     /// The maximum number of tasks (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 

@@ -1,7 +1,7 @@
 //! Timers: schedule and outcome, and why they wait.
 
-use super::{AddressText, AmountText, BytesText, Event, HashText};
-use cowboy_engine::names;
+use super::{AddressText, AmountText, BytesText, Event, HashText, same};
+use cowboy_engine::{names, timer::TimerPlace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -11,19 +11,14 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct TimerQuery {
     /// Only timers of this actor, by its address or enough of the beginning of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Only timers that this account or actor pays for, by name or address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payer: Option<String>,
     /// Only timers with this status (default: those that wait, `scheduled` and `due`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TimerStatus>,
     /// Whether to list ended timers too, after those that wait, the newest end first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
     /// The maximum number of timers (default 100, at most 10,000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
@@ -71,18 +66,18 @@ pub enum TimerTier {
     CarryOver,
 }
 
+same!(TimerTier = TimerPlace: Ring, Epoch, Overflow, CarryOver);
+
 /// A timer in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimerSummary {
     /// Its id.
     pub timer_id: HashText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
     /// The owner's name, where the devnet knows one.
-    #[serde(default)]
     pub actor_name: Option<String>,
     /// The height at which it is due.
     pub height: u64,
@@ -114,12 +109,10 @@ pub struct Timer {
     /// Its id.
     pub timer_id: HashText,
     /// Its name, where it was given one.
-    #[serde(default)]
     pub name: Option<String>,
     /// Its owner, whose handler it calls.
     pub actor: AddressText,
     /// The owner's name, where the devnet knows one.
-    #[serde(default)]
     pub actor_name: Option<String>,
     /// The height at which it is due.
     pub height: u64,

@@ -12,6 +12,29 @@ use utoipa::{
     },
 };
 
+/// Converts between two enums with the same variants.
+macro_rules! same {
+    ($mine:ident = $engine:ty: $($variant:ident),*) => {
+        impl From<$mine> for $engine {
+            fn from(value: $mine) -> Self {
+                match value {
+                    $($mine::$variant => Self::$variant),*
+                }
+            }
+        }
+
+        impl From<$engine> for $mine {
+            fn from(value: $engine) -> Self {
+                match value {
+                    $(<$engine>::$variant => Self::$variant),*
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use same;
+
 /// A text that is not a value of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{got}` is not {expected}")]
@@ -133,78 +156,6 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     hex::decode(text.strip_prefix("0x")?).ok()
 }
 
-impl Textual for Wei {
-    const NAME: &'static str = "Amount";
-    const PATTERN: &'static str = "^[0-9]+$";
-    const EXPECTED: &'static str = "an amount: wei as a decimal number";
-
-    fn to_text(&self) -> String {
-        self.get().to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        digits.then(|| text.parse().ok()).flatten().map(Self::new)
-    }
-}
-
-impl Textual for Address {
-    const NAME: &'static str = "Address";
-    const PATTERN: &'static str = "^0x[0-9a-f]{40}$";
-    const EXPECTED: &'static str = "an address: 0x and 40 hex digits";
-
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-impl Textual for Hash {
-    const NAME: &'static str = "Hash";
-    const PATTERN: &'static str = "^0x[0-9a-f]{64}$";
-    const EXPECTED: &'static str = "a hash: 0x and 64 hex digits";
-
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        unhex(text)?.try_into().ok().map(Self)
-    }
-}
-
-impl Textual for PublicKey {
-    const NAME: &'static str = "PublicKey";
-    const PATTERN: &'static str = "^0x0[23][0-9a-f]{64}$";
-    const EXPECTED: &'static str = "a compressed secp256k1 public key: 0x and 66 hex digits";
-
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let bytes: [u8; 33] = unhex(text)?.try_into().ok()?;
-        Self::from_bytes(&bytes).ok()
-    }
-}
-
-impl Textual for Timestamp {
-    const NAME: &'static str = "Time";
-    const PATTERN: &'static str = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$";
-    const EXPECTED: &'static str = "a time: RFC 3339 in UTC";
-
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
 /// A byte string of any length.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub Vec<u8>);
@@ -217,37 +168,55 @@ impl Deref for Bytes {
     }
 }
 
-impl Textual for Bytes {
-    const NAME: &'static str = "Bytes";
-    const PATTERN: &'static str = "^0x([0-9a-f]{2})*$";
-    const EXPECTED: &'static str = "a byte string: 0x and an even number of hex digits";
-
-    fn to_text(&self) -> String {
-        format!("0x{}", hex::encode(&self.0))
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        unhex(text).map(Self)
-    }
-}
-
 /// The first 8 bytes of the genesis document's keccak256. JSON carries it as a byte string: as a
 /// number it would lose digits in most readers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ChainId(pub u64);
 
-impl Textual for ChainId {
-    const NAME: &'static str = "ChainId";
-    const PATTERN: &'static str = "^0x[0-9a-f]{16}$";
-    const EXPECTED: &'static str = "a chain id: 0x and 16 hex digits";
+/// Rows of a type: the schema's name, the pattern, the form in words, its text and its parser.
+macro_rules! textual {
+    ($($name:literal, $pattern:literal, $expected:literal:
+        $ty:ty = |$value:ident| $show:expr, |$text:ident| $parse:expr;)*) => {
+        $(impl Textual for $ty {
+            const NAME: &'static str = $name;
+            const PATTERN: &'static str = $pattern;
+            const EXPECTED: &'static str = $expected;
 
-    fn to_text(&self) -> String {
-        format!("0x{:016x}", self.0)
-    }
+            fn to_text(&self) -> String {
+                let $value = self;
+                $show
+            }
 
-    fn from_text(text: &str) -> Option<Self> {
-        unhex(text)?.try_into().ok().map(u64::from_be_bytes).map(Self)
-    }
+            fn from_text($text: &str) -> Option<Self> {
+                $parse
+            }
+        })*
+    };
+}
+
+textual! {
+    "Amount", "^[0-9]+$", "an amount: wei as a decimal number":
+        Wei = |wei| wei.get().to_string(), |text| {
+            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten().map(Self::new)
+        };
+    "Address", "^0x[0-9a-f]{40}$", "an address: 0x and 40 hex digits":
+        Address = |address| address.to_string(), |text| text.parse().ok();
+    "Hash", "^0x[0-9a-f]{64}$", "a hash: 0x and 64 hex digits":
+        Hash = |hash| hash.to_string(), |text| unhex(text)?.try_into().ok().map(Self);
+    "PublicKey", "^0x0[23][0-9a-f]{64}$",
+    "a compressed secp256k1 public key: 0x and 66 hex digits":
+        PublicKey = |key| key.to_string(), |text| {
+            let bytes: [u8; 33] = unhex(text)?.try_into().ok()?;
+            Self::from_bytes(&bytes).ok()
+        };
+    "Time", r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$", "a time: RFC 3339 in UTC":
+        Timestamp = |time| time.to_string(), |text| text.parse().ok();
+    "Bytes", "^0x([0-9a-f]{2})*$", "a byte string: 0x and an even number of hex digits":
+        Bytes = |bytes| format!("0x{}", hex::encode(&bytes.0)), |text| unhex(text).map(Self);
+    "ChainId", "^0x[0-9a-f]{16}$", "a chain id: 0x and 16 hex digits":
+        ChainId = |id| format!("0x{:016x}", id.0),
+        |text| unhex(text)?.try_into().ok().map(u64::from_be_bytes).map(Self);
 }
 
 #[cfg(test)]

@@ -123,15 +123,11 @@ impl ValidatorHandle {
 }
 
 /// Starts a validator: reads its chain, then runs it in the background.
-pub fn start_validator<E, N>(
+pub fn start_validator<E: Clock + CryptoRng + Spawner + Storage + Metrics, N: Network<E>>(
     context: &E,
     config: ValidatorConfig<E>,
     network: N,
-) -> Result<ValidatorHandle, StartError>
-where
-    E: Clock + CryptoRng + Spawner + Storage + Metrics,
-    N: Network<E>,
-{
+) -> Result<ValidatorHandle, StartError> {
     let ValidatorConfig { name, key, genesis, timing, fast_forward, ledger, known, view, gateway } =
         config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
@@ -166,17 +162,13 @@ where
     Ok(ValidatorHandle { services, task })
 }
 
-async fn run<E, N>(
+async fn run<E: Clock + CryptoRng + Spawner + Storage + Metrics, N: Network<E>>(
     context: E,
     consensus: engine::EngineConfig,
     network: N,
     gateway: Option<RunnerService<E>>,
     services: Services,
-) -> EngineError
-where
-    E: Clock + CryptoRng + Spawner + Storage + Metrics,
-    N: Network<E>,
-{
+) -> EngineError {
     let endpoint = network.connect(context.child("network"), quota()).await;
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,

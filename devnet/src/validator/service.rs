@@ -41,17 +41,13 @@ const TELL_AFTER_PART: u32 = 10;
 /// The service for [`ValidatorConfig::gateway`](node::ValidatorConfig::gateway): `gateway` serves
 /// the connections of `listener` and follows the validator's chain, and what runners deliver
 /// (`handed_in`) is submitted with `key`. `block_time` is the chain's block time.
-pub fn serve<E, L>(
+pub fn serve<E: Clock + Spawner + CryptoRng, L: Listen>(
     gateway: Gateway,
     handed_in: mpsc::Receiver<Submission>,
     key: SecretKey,
     listener: L,
     block_time: Duration,
-) -> node::RunnerService<E>
-where
-    E: Clock + Spawner + CryptoRng,
-    L: Listen,
-{
+) -> node::RunnerService<E> {
     Box::new(move |context, services| {
         Box::pin(async move {
             let desk = ServiceDesk {

@@ -117,27 +117,20 @@ pub struct Fault {
     /// The height at which it begins.
     pub at: Range,
     /// Its duration in blocks or time; permanent if absent.
-    #[serde(default, rename = "for")]
+    #[serde(rename = "for")]
     pub lasting: Option<Span>,
     /// Blocks until it repeats.
-    #[serde(default)]
     pub every: Option<Range>,
     /// A node stops, and restarts from its disk.
-    #[serde(default)]
     pub kill: Option<Who>,
     /// A node receives and sends nothing.
-    #[serde(default)]
     pub pause: Option<Who>,
     /// No messages pass between groups; nodes outside all groups form another group.
-    #[serde(default)]
     pub partition: Option<Groups>,
     /// Messages take longer.
-    #[serde(default)]
     pub latency: Option<Slow>,
-    #[serde(default)]
     pub loss: Option<Lossy>,
     /// A validator's votes lie about who is present.
-    #[serde(default)]
     pub lie: Option<Lying>,
 }
 
@@ -150,7 +143,6 @@ pub struct Lying {
     #[serde(deserialize_with = "parsed")]
     pub votes: faults::Lie,
     /// The runner that the votes are about; all runners if absent.
-    #[serde(default)]
     pub of: Option<Node>,
 }
 

@@ -1,13 +1,13 @@
 //! Job specifications and their states.
 
-use super::{address, amount, optional_hex};
+use super::ToJson;
 use crate::types::{Candidate, JobStatus};
 use cowboy_engine::{
     job::{
         filter::Verdict,
         spec::{
-            self, Check, CommandDelivery, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage,
-            LlmWork, McpWork, Similarity, Verification, Work,
+            self, Bounds, Callback, Check, CommandDelivery, CommandWork, EthSendWork, HttpWork,
+            JobSpec, LlmMessage, LlmWork, McpWork, Similarity, Verification, Work,
         },
     },
     primitives::Address,
@@ -15,58 +15,54 @@ use cowboy_engine::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
-    let JobSpec {
-        work,
-        bounds,
-        verification,
-        max_price,
-        tip,
-        timeout_blocks,
-        callback,
-        required_runner_pool,
-        tee_required,
-    } = spec;
-    json!({
-        "kind": work.kind().name(),
-        "work": parameters(work),
-        "bounds": {
-            "max_return_bytes": bounds.max_return_bytes,
-            "expected_execution_ms": bounds.expected_execution_ms,
-            "data_format": bounds.data_format,
-            "max_memory_mb": bounds.max_memory_mb,
-        },
-        "verification": self::verification(verification),
-        "max_price": amount(*max_price),
-        "tip": amount(*tip),
-        "timeout_blocks": timeout_blocks,
-        "callback": callback.as_ref().map(|callback| {
-            json!({ "actor": address(&callback.actor), "handler": callback.handler })
-        }),
-        "required_runner_pool": required_runner_pool,
-        "tee_required": tee_required,
-    })
+impl ToJson for JobSpec {
+    fn to_json(&self) -> Value {
+        let Self {
+            work,
+            bounds,
+            verification,
+            max_price,
+            tip,
+            timeout_blocks,
+            callback,
+            required_runner_pool,
+            tee_required,
+        } = self;
+        let kind = &work.kind();
+        fields!(
+            kind,
+            work,
+            bounds,
+            verification,
+            max_price,
+            tip,
+            timeout_blocks,
+            callback,
+            required_runner_pool,
+            tee_required
+        )
+    }
 }
 
 /// The verification of the result, with only the fields that its mode uses.
-fn verification(verification: &Verification) -> Value {
-    let Verification { mode, runners, threshold, vote_field, checks, similarity } = verification;
-    let mut shown = json!({ "mode": mode.name(), "runners": runners });
-    let fields = shown.as_object_mut().expect("it is an object");
-    if let Some(threshold) = threshold {
-        fields.insert("threshold".into(), (*threshold).into());
+impl ToJson for Verification {
+    fn to_json(&self) -> Value {
+        let Self { mode, runners, threshold, vote_field, checks, similarity } = self;
+        let mut shown = json!({ "mode": mode.name(), "runners": runners });
+        if let Some(threshold) = threshold {
+            shown["threshold"] = (*threshold).into();
+        }
+        if let Some(field) = vote_field {
+            shown["vote_field"] = field.as_str().into();
+        }
+        if !checks.is_empty() {
+            shown["checks"] = checks.iter().map(check).collect();
+        }
+        if let Some(Similarity { model, least_permille }) = similarity {
+            shown["similarity"] = json!({ "model": model, "least_permille": least_permille });
+        }
+        shown
     }
-    if let Some(field) = vote_field {
-        fields.insert("vote_field".into(), field.as_str().into());
-    }
-    if !checks.is_empty() {
-        fields.insert("checks".into(), checks.iter().map(check).collect());
-    }
-    if let Some(Similarity { model, least_permille }) = similarity {
-        let similarity = json!({ "model": model, "least_permille": least_permille });
-        fields.insert("similarity".into(), similarity);
-    }
-    shown
 }
 
 fn check(check: &Check) -> Value {
@@ -80,47 +76,30 @@ fn check(check: &Check) -> Value {
     json!({ check.name(): value })
 }
 
-/// The work of each kind. Headers and environment are lists of pairs because their order counts and
-/// a name may occur twice.
-fn parameters(work: &Work) -> Value {
-    match work {
-        Work::Llm(work) => {
-            let LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model } =
-                work;
-            let message = |LlmMessage { role, content }: &LlmMessage| json!({ "role": role, "content": content });
-            json!({
-                "model": model,
-                "messages": messages.iter().map(message).collect::<Vec<_>>(),
-                "max_tokens": max_tokens,
-                "temperature_milli": temperature_milli,
-                "seed": seed,
-                "embedding_model": embedding_model,
-            })
+impl ToJson for Work {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Llm(work) => work.to_json(),
+            Self::Http(work) => work.to_json(),
+            Self::Mcp(work) => work.to_json(),
+            Self::EthSend(work) => work.to_json(),
+            Self::Custom(CommandWork { program, args, env, stdin, delivery }) => {
+                let delivery = &delivery.map_or("push", CommandDelivery::name).to_owned();
+                fields!(program, args, env, stdin, delivery)
+            }
         }
-        Work::Mcp(McpWork { server, tool, arguments }) => json!({
-            "server": server,
-            "tool": tool,
-            "arguments": arguments,
-        }),
-        Work::EthSend(EthSendWork { transaction, confirmations }) => json!({
-            "transaction": optional_hex(Some(transaction)),
-            "confirmations": confirmations,
-        }),
-        Work::Http(HttpWork { method, url, headers, body, pointer }) => json!({
-            "method": method,
-            "url": url,
-            "headers": headers,
-            "body": optional_hex(body.as_ref()),
-            "pointer": pointer,
-        }),
-        Work::Custom(CommandWork { program, args, env, stdin, delivery }) => json!({
-            "program": program,
-            "args": args,
-            "env": env,
-            "stdin": optional_hex(stdin.as_ref()),
-            "delivery": delivery.map_or("push", CommandDelivery::name),
-        }),
     }
+}
+
+// Headers and environment are lists of pairs because their order counts and a name may occur twice.
+records! {
+    Bounds { max_return_bytes, expected_execution_ms, data_format, max_memory_mb }
+    Callback { actor, handler }
+    LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model }
+    LlmMessage { role, content }
+    HttpWork { method, url, headers, body, pointer }
+    McpWork { server, tool, arguments }
+    EthSendWork { transaction, confirmations }
 }
 
 pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {

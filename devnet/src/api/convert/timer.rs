@@ -1,6 +1,6 @@
 //! Timers, their fires and the lane.
 
-use super::{actor, count};
+use super::{ToJson, actor, count};
 use crate::{
     storage::{StoredLane, TimerEnd},
     types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
@@ -18,9 +18,12 @@ pub(super) fn setting(key: &str, value: u64) -> Value {
     word.map_or_else(|| value.into(), Value::from)
 }
 
-pub(super) fn settings(settings: &[ProposedValue]) -> Value {
-    let entry = |ProposedValue { key, value }: &ProposedValue| (key.clone(), setting(key, *value));
-    Value::Object(settings.iter().map(entry).collect())
+impl ToJson for Vec<ProposedValue> {
+    fn to_json(&self) -> Value {
+        let entry =
+            |ProposedValue { key, value }: &ProposedValue| (key.clone(), setting(key, *value));
+        Value::Object(self.iter().map(entry).collect())
+    }
 }
 
 pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {
@@ -37,13 +40,8 @@ pub(in crate::api) const fn ended(end: TimerEnd) -> TimerStatus {
     }
 }
 
-pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
-    match TimerPlace::of(timer.height, timer.scheduled_at, head) {
-        TimerPlace::CarryOver => TimerTier::CarryOver,
-        TimerPlace::Ring => TimerTier::Ring,
-        TimerPlace::Epoch => TimerTier::Epoch,
-        TimerPlace::Overflow => TimerTier::Overflow,
-    }
+pub(in crate::api) fn tier(timer: &Timer, head: Height) -> TimerTier {
+    TimerPlace::of(timer.height, timer.scheduled_at, head).into()
 }
 
 pub(in crate::api) fn bid(bid: Bid) -> TimerBid {

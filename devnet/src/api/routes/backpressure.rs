@@ -6,7 +6,7 @@ use crate::{
         error::{ApiError, shown},
         extract::{Authorized, InBody, InPath},
         nodes,
-        route::{Route, act},
+        route::{Asked, Route, act},
         state::ServerState,
         steer::{Steer, Told},
     },
@@ -16,6 +16,7 @@ use axum::{Json, extract::State, http::Method};
 use cowboy_engine::primitives::Address;
 use cowboy_host::http::openapi::Operation;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 pub(super) fn table() -> Vec<Route> {
     vec![
@@ -26,21 +27,15 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("The capacity for jobs of a runner of the devnet's process")
                 .one::<RunnerLoad>(200),
         ),
-        act(
+        steered(
             "/v1/runners/{runner}/backpressure",
-            limit,
-            Operation::new(
-                "Limits the number of jobs that a runner takes at a time; running jobs continue",
-            )
-            .one::<RunnerLoad>(200)
-            .body::<LimitRequest>(),
+            "Limits the number of jobs that a runner takes at a time; running jobs continue",
+            LimitRequest::steer,
         ),
-        act(
+        steered(
             "/v1/runners/{runner}/capabilities",
-            change,
-            Operation::new("Withdraws registered abilities of a runner for now, or restores them")
-                .one::<RunnerLoad>(200)
-                .body::<CapabilitiesRequest>(),
+            "Withdraws registered abilities of a runner for now, or restores them",
+            CapabilitiesRequest::steer,
         ),
         steering(
             "/v1/runners/{runner}/pause",
@@ -75,6 +70,20 @@ fn steering(path: &'static str, summary: &'static str, wanted: Steer) -> Route {
     act(path, handler, Operation::new(summary).one::<RunnerLoad>(200))
 }
 
+fn steered<Q: Asked + ToSchema>(
+    path: &'static str,
+    summary: &'static str,
+    wanted: fn(&Q) -> Result<Steer, ApiError>,
+) -> Route {
+    let handler = async move |_: Authorized,
+                              State(shared): State<Arc<ServerState>>,
+                              InPath(runner): InPath<String>,
+                              InBody(request): InBody<Q>| {
+        steer(&shared.backend, &runner, wanted(&request)?).await
+    };
+    act(path, handler, Operation::new(summary).one::<RunnerLoad>(200).body::<Q>())
+}
+
 fn switching(path: &'static str, summary: &'static str, wanted: Switch) -> Route {
     let handler = async move |_: Authorized,
                               State(shared): State<Arc<ServerState>>,
@@ -82,24 +91,6 @@ fn switching(path: &'static str, summary: &'static str, wanted: Switch) -> Route
         switch(&shared.backend, &runner, wanted).await
     };
     act(path, handler, Operation::new(summary).one::<RunnerLoad>(200))
-}
-
-async fn limit(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<LimitRequest>,
-) -> HandlerAnswer {
-    steer(&shared.backend, &runner, request.steer()?).await
-}
-
-async fn change(
-    _: Authorized,
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<CapabilitiesRequest>,
-) -> HandlerAnswer {
-    steer(&shared.backend, &runner, request.steer()?).await
 }
 
 fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {

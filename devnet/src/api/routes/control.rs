@@ -6,7 +6,7 @@ use crate::{
         error::{ApiError, funding},
         extract::{Authorized, InBody, InPath, InQuery},
         nodes,
-        route::{Route, act},
+        route::{Route, act, signed},
         routes::names,
         state::ServerState,
         view::{Glance, View},
@@ -19,11 +19,7 @@ use crate::{
         Validator,
     },
 };
-use axum::{
-    Json,
-    extract::State,
-    http::{Method, StatusCode},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{Payload, SignedTransaction, admission::AdmissionError},
     primitives::Shortfall,
@@ -112,13 +108,10 @@ pub(super) fn table() -> Vec<Route> {
             shutdown,
             Operation::new("Begins to stop the devnet").one::<Stopping>(202),
         ),
-        Route::new(
-            Method::POST,
+        signed(
             "/runner/{runner}/heartbeat",
+            "A runner's heartbeat: a signed `runner_heartbeat` transaction",
             heartbeat,
-            Operation::new("A runner's heartbeat: a signed `runner_heartbeat` transaction")
-                .one::<TransactionAccepted>(202)
-                .body::<TransactionRequest>(),
         ),
     ]
 }
@@ -142,33 +135,26 @@ async fn submit(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// `POST /runner/{runner}/heartbeat`: the runner's signature on the transaction replaces the token.
-async fn heartbeat(
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<TransactionRequest>,
-) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
-    let accepted = shared
-        .blocking(move |backend| {
-            let view = View::of(backend, None)?;
-            let address = view.resolve("runner", &runner)?;
-            let signed = decode(&request)?;
-            if signed.transaction.payload != Payload::RunnerHeartbeat {
-                let kind = signed.transaction.payload.name();
-                return Err(ApiError::bad_request(format!(
-                    "transaction: a `{kind}` where a `runner_heartbeat` is expected"
-                )));
-            }
-            let sender = signed.sender().map_err(|error| ApiError::rejected(error.to_string()))?;
-            if sender != address {
-                return Err(ApiError::bad_request(format!(
-                    "transaction: signed by {sender}, not by runner {address}"
-                )));
-            }
-            accept(&view, signed)
-        })
-        .await?;
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
+fn heartbeat(
+    view: &View,
+    runner: &str,
+    request: TransactionRequest,
+) -> Result<TransactionAccepted, ApiError> {
+    let address = view.resolve("runner", runner)?;
+    let signed = decode(&request)?;
+    if signed.transaction.payload != Payload::RunnerHeartbeat {
+        let kind = signed.transaction.payload.name();
+        return Err(ApiError::bad_request(format!(
+            "transaction: a `{kind}` where a `runner_heartbeat` is expected"
+        )));
+    }
+    let sender = signed.sender().map_err(|error| ApiError::rejected(error.to_string()))?;
+    if sender != address {
+        return Err(ApiError::bad_request(format!(
+            "transaction: signed by {sender}, not by runner {address}"
+        )));
+    }
+    accept(view, signed)
 }
 
 fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {

@@ -3,7 +3,7 @@
 use crate::{
     api::{
         backend::ReportedProgress,
-        convert,
+        convert::{self, ToJson as _},
         error::ApiError,
         ids,
         route::{Route, many, one},
@@ -110,7 +110,7 @@ fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         final_at: job.status.ended_at().map(Height::get),
         latency_ms,
         error: failure(view, job, &events),
-        spec: convert::job::spec(&job.spec),
+        spec: job.spec.to_json(),
         events: history(events, &mut times)?,
         progress: progress(view, &id, job),
     })

@@ -8,9 +8,7 @@ use super::control::takes_part;
 use crate::{
     api::{
         error::ApiError,
-        extract::{InBody, InPath},
-        route::{Route, one},
-        state::ServerState,
+        route::{Route, one, signed},
         view::View,
     },
     chain::anchor::Anchor,
@@ -19,11 +17,6 @@ use crate::{
         PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
     },
     validator::gateway::{Submission, assigned},
-};
-use axum::{
-    Json,
-    extract::State,
-    http::{Method, StatusCode},
 };
 use cowboy_engine::{
     chain::{
@@ -35,8 +28,6 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, Signature, codec::to_vec, keccak256},
     wire::{JobCommit, Reason},
 };
-use cowboy_host::http::openapi::Operation;
-use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
     vec![
@@ -45,33 +36,20 @@ pub(super) fn table() -> Vec<Route> {
             "The open jobs assigned to a runner that polls; 410 in phase sunset",
             |view: &View, runner: String| jobs(view, &runner),
         ),
-        Route::new(
-            Method::POST,
+        signed(
             "/runner/{runner}/job_commit",
-            job_commit,
-            Operation::new(
-                "A runner's signed commitment, for lack of a connection; 410 in phase sunset",
-            )
-            .one::<ResultAccepted>(202)
-            .body::<CommitRequest>(),
+            "A runner's signed commitment, for lack of a connection; 410 in phase sunset",
+            commit,
         ),
-        Route::new(
-            Method::POST,
+        signed(
             "/runner/{runner}/job_failure",
-            job_failure,
-            Operation::new("A runner's signed report that it cannot do a job; 410 in phase sunset")
-                .one::<ResultAccepted>(202)
-                .body::<FailureRequest>(),
+            "A runner's signed report that it cannot do a job; 410 in phase sunset",
+            report,
         ),
-        Route::new(
-            Method::POST,
+        signed(
             "/runner/{runner}/job_result",
-            job_result,
-            Operation::new(
-                "A runner's signed result, for lack of a connection; 410 in phase sunset",
-            )
-            .one::<ResultAccepted>(202)
-            .body::<ResultRequest>(),
+            "A runner's signed result, for lack of a connection; 410 in phase sunset",
+            take,
         ),
     ]
 }
@@ -131,39 +109,6 @@ fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
         },
         _ => Wanted::Commitment,
     })
-}
-
-/// `POST /runner/{runner}/job_result`: the runner's signature on the result replaces the token.
-async fn job_result(
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<ResultRequest>,
-) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
-    let accepted =
-        shared.blocking(move |backend| take(&View::of(backend, None)?, &runner, request)).await?;
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
-}
-
-/// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, also signed.
-async fn job_commit(
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<CommitRequest>,
-) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
-    let accepted =
-        shared.blocking(move |backend| commit(&View::of(backend, None)?, &runner, request)).await?;
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
-}
-
-/// `POST /runner/{runner}/job_failure`: a runner's report that it cannot do the job, also signed.
-async fn job_failure(
-    State(shared): State<Arc<ServerState>>,
-    InPath(runner): InPath<String>,
-    InBody(request): InBody<FailureRequest>,
-) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
-    let accepted =
-        shared.blocking(move |backend| report(&View::of(backend, None)?, &runner, request)).await?;
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
 /// Checks and submits a result like one from a connection: the result of a runner that works alone,
@@ -245,8 +190,10 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
     match check_failure(&view.state, &report) {
         Ok(_) => hand_in(view, Submission::Failure(report))?,
         // A runner that lost the first answer gets the same answer again, even when the attempt is
-        // over.
-        Err(_) if is_reported(&view.state, &report) => {}
+        // over: the chain accepts one report per job.
+        Err(_)
+            if view.state.job(&job_id.0).is_some_and(|job| job.attempt.is_reported_by(&runner)) => {
+        }
         Err(error) => return Err(refused(&view.state, &job_id.0, error)),
     }
     Ok(ResultAccepted { job_id })
@@ -275,11 +222,6 @@ fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
     };
     let known = round.commitment(&commit.runner);
     known.is_some_and(|known| known.hash == commit.commitment)
-}
-
-/// Whether the chain already has a report of this runner; it accepts one per job.
-fn is_reported(state: &chain::State, report: &ReportFailure) -> bool {
-    state.job(&report.job_id).is_some_and(|job| job.attempt.is_reported_by(&report.runner))
 }
 
 fn is_final(state: &chain::State, submitted: &SubmitResult) -> bool {

@@ -9,13 +9,13 @@ use crate::{
     },
     types::{
         ConnectionEnd, ConnectionLoad, PresenceCondition, PresenceStanding, ReputationStep, Runner,
-        RunnerConnection, RunnerHealth, RunnerPresence, RunnerState, RunnerStatus, UnmetPresence,
+        RunnerConnection, RunnerPresence, RunnerState, RunnerStatus, UnmetPresence,
     },
 };
 use cowboy_engine::{
     chain::{State, event::ReputationChanged},
     primitives::{Address, Height, InCby, Wei},
-    registry::{self, Health, MIN_STAKE},
+    registry::{self, MIN_STAKE},
     wire::GoodbyeReason,
 };
 use std::{
@@ -196,15 +196,9 @@ fn describe(
         price_per_second: record.price_per_second.into(),
         active_jobs: record.active_jobs,
         max_concurrent_jobs: record.capabilities.max_concurrent_jobs,
-        status: match record.health(
-            state.height(),
-            state.phase(),
-            state.connectivity().stale_heartbeat_blocks,
-        ) {
-            Health::Healthy => RunnerHealth::Healthy,
-            Health::Unhealthy => RunnerHealth::Unhealthy,
-            Health::Deregistered => RunnerHealth::Deregistered,
-        },
+        status: record
+            .health(state.height(), state.phase(), state.connectivity().stale_heartbeat_blocks)
+            .into(),
         registered_at: record.registered_at.get(),
         last_heartbeat: record.last_heartbeat.get(),
         subset: glance.named(subset),

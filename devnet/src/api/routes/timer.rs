@@ -25,7 +25,7 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{
-        EventKind, Fire, State,
+        EventKind, Fire,
         event::{TimerCancelled, TimerExtended, TimerGasClamped, TimerScheduled},
         outlook::per_mille,
     },
@@ -96,8 +96,8 @@ fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> 
         }
     }
     let mut ended = Vec::new();
-    for end in TimerEnd::ALL.iter().filter(|end| wanted(convert::timer::ended(**end))) {
-        ended.extend(view.store().ended_timers(filter, *end, head)?);
+    for &end in TimerEnd::ALL.iter().filter(|end| wanted(convert::timer::ended(**end))) {
+        ended.extend(view.store().ended_timers(filter, end, head)?);
     }
     ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
     timers.extend(ended);
@@ -224,25 +224,14 @@ pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     }
     let named = view.backend.labels.id(NamedKind::Timer, text);
     let text = named.as_deref().unwrap_or(text);
-    let (shown, lower) = (shown(text), text.to_ascii_lowercase());
-    let digits = lower.strip_prefix("0x").unwrap_or_default();
-    if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(ApiError::not_found(format!("there is no timer `{shown}`")).hint(
-            "expected a name, an id or enough of its beginning, or latest; list them: cowboyctl \
-             timer ls",
-        ));
-    }
-    let first = ids::hash("timer id", &format!("0x{digits:0<64}"))?;
+    let lower = ids::beginning("timer", text)?;
+    let first = ids::hash("timer id", &format!("{lower:0<66}"))?;
     let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
     let mut found = timers_from(view, &first, 2)?.into_iter().filter(begins);
     match (found.next(), found.next()) {
         (Some(stored), None) => Ok(stored),
-        (None, _) => Err(unknown(view, &first, digits.len() == 64, &shown)?),
-        (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
-            "{shown} is the beginning of {}, of {} and maybe of others",
-            one.timer.id, other.timer.id
-        ))
-        .hint("give more of the id")),
+        (None, _) => Err(unknown(view, &first, lower.len() == ids::WHOLE, &shown(text))?),
+        (Some(one), Some(other)) => Err(ids::ambiguous(text, &one.timer.id, &other.timer.id)),
     }
 }
 
@@ -492,45 +481,34 @@ fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
             about: key.about.to_owned(),
         }
     };
-    let others = [phase(&view.state), seed(&view.state)];
-    Ok(Governed::KEYS.iter().map(parameter).chain(others).collect())
+    let about = "the role of presence and polling: shadow, hot-path or sunset";
+    let phases = [view.state.phase().to_string(), params.phase.to_string()];
+    let phase = GovernedParameter {
+        choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),
+        since: Some(view.state.migration().since.get()),
+        ..word(Phase::KEY, "CIP-11 §14", about, phases)
+    };
+    // The source of the draws' seeds does not change on a running chain.
+    let about = "the source of the seeds of draws, fixed at genesis: parent or certificate";
+    let rules = [params.selection_seed.to_string(), params.selection_seed.to_string()];
+    let seed = word(SeedRule::KEY, "CIP-11 §9", about, rules);
+    Ok(Governed::KEYS.iter().map(parameter).chain([phase, seed]).collect())
 }
 
-/// The source of the draws' seeds, which does not change on a running chain.
-fn seed(state: &State) -> GovernedParameter {
-    let rule = Setting::Word(state.params().selection_seed.to_string());
+/// A parameter that is a word, and not one of timers.
+fn word(key: &str, source: &str, about: &str, [value, genesis]: [String; 2]) -> GovernedParameter {
     GovernedParameter {
-        key: SeedRule::KEY.to_owned(),
-        name: field_of(SeedRule::KEY),
-        value: rule.clone(),
-        genesis: rule,
+        key: key.to_owned(),
+        name: field_of(key),
+        value: Setting::Word(value),
+        genesis: Setting::Word(genesis),
         unit: "word".to_owned(),
-        source: "CIP-11 §9".to_owned(),
+        source: source.to_owned(),
         min: None,
         max: None,
         choices: Vec::new(),
         since: None,
         pending: Vec::new(),
-        about: "the source of the seeds of draws, fixed at genesis: parent or certificate"
-            .to_owned(),
-    }
-}
-
-/// The migration phase, which is a parameter of the chain and not of timers.
-fn phase(state: &State) -> GovernedParameter {
-    let word = |phase: Phase| Setting::Word(phase.to_string());
-    GovernedParameter {
-        key: Phase::KEY.to_owned(),
-        name: field_of(Phase::KEY),
-        value: word(state.phase()),
-        genesis: word(state.params().phase),
-        unit: "word".to_owned(),
-        source: "CIP-11 §14".to_owned(),
-        min: None,
-        max: None,
-        choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),
-        since: Some(state.migration().since.get()),
-        pending: Vec::new(),
-        about: "the role of presence and polling: shadow, hot-path or sunset".to_owned(),
+        about: about.to_owned(),
     }
 }

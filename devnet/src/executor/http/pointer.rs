@@ -37,6 +37,15 @@ impl<'de> DeserializeSeed<'de> for PointerStep<'_> {
     }
 }
 
+/// Visits of values that have no values below them.
+macro_rules! nothing_below {
+    ($($visit:ident: $ty:ty),*) => {
+        $(fn $visit<E>(self, _: $ty) -> Result<Self::Value, E> {
+            Ok(None)
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for PointerStep<'_> {
     type Value = Option<&'de RawValue>;
 
@@ -72,27 +81,7 @@ impl<'de> Visitor<'de> for PointerStep<'_> {
         Ok(found)
     }
 
-    // These have no values below them.
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
+    nothing_below! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)

@@ -39,12 +39,7 @@ pub(super) struct Upkeep<E, D, W> {
     pub(super) validator: PublicKey,
 }
 
-impl<E, D, W> Upkeep<E, D, W>
-where
-    E: Clock + Spawner + CryptoRng,
-    D: Dial,
-    W: Worker,
-{
+impl<E: Clock + Spawner + CryptoRng, D: Dial, W: Worker> Upkeep<E, D, W> {
     /// Keeps the validator connected for as long as it is one of the runner's validators.
     pub(super) async fn run(self, mut context: E) {
         let mut attempt = 0;
@@ -133,11 +128,7 @@ struct ValidatorLink<E, W> {
     refuted: BTreeSet<Hash>,
 }
 
-impl<E, W> Service for ValidatorLink<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
+impl<E: Clock + Spawner, W: Worker> Service for ValidatorLink<E, W> {
     type Session = runner::Runner;
     type Command = RunnerCommand;
 
@@ -206,11 +197,7 @@ where
     }
 }
 
-impl<E, W> ValidatorLink<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
+impl<E: Clock + Spawner, W: Worker> ValidatorLink<E, W> {
     fn established(&mut self, session: &mut runner::Runner) {
         self.established = true;
         let (head, load, open) = {
