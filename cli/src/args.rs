@@ -51,6 +51,22 @@ impl HeightArg {
             }
         })
     }
+
+    /// The selected height; that of the head for `latest`.
+    pub async fn height(self, client: &Client) -> Result<u64, CliError> {
+        match self.resolve(client).await? {
+            BlockAt::Height(height) => Ok(height),
+            BlockAt::Latest => Ok(client.head().await?.height),
+        }
+    }
+
+    /// The selected height; `None` for the newest state: without a height, or for `latest`.
+    pub async fn past(at: Option<Self>, client: &Client) -> Result<Option<u64>, CliError> {
+        match at.unwrap_or(Self::Latest).resolve(client).await? {
+            BlockAt::Height(height) => Ok(Some(height)),
+            BlockAt::Latest => Ok(None),
+        }
+    }
 }
 
 /// A duration as typed: `250ms`, `2m`.
@@ -115,6 +131,14 @@ pub fn one_of<T: Copy + ToString>(what: &str, text: &str, all: &[T]) -> Result<T
         };
         format!("`{text}` is not a valid {what}: expected {expected}")
     })
+}
+
+/// A parser of these values' names, ignoring case.
+pub fn named<T: Copy + ToString + Sync + 'static>(
+    what: &'static str,
+    all: &'static [T],
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| one_of(what, text, all)
 }
 
 pub fn timer_status(text: &str) -> Result<TimerStatus, String> {

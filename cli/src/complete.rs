@@ -9,19 +9,16 @@ use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
     orchestrator::home::{DevnetHome, Home},
     snapshot::Snapshots,
-    speculation::workload::Workload,
     topology::{Overrides, Plan, Topology},
     types::{
-        ActorQuery, ChainTask, ChainTaskQuery, ChainTaskStatus, JobQuery, JobStatus, PipelineQuery,
-        PipelineStatus, Snapshot, TimerQuery, TimerStatus,
+        ActorQuery, ActorSummary, ChainTask, ChainTaskQuery, JobQuery, PipelineQuery, Snapshot,
+        TimerQuery, TimerSummary,
     },
 };
 use cowboy_engine::{
     chain::EventKind,
-    job::spec::VerificationMode,
     presence::Phase,
     registry::{Ability, JobKind},
-    speculation::RollbackReason,
     timer::Governed,
 };
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
@@ -98,14 +95,11 @@ pub fn tasks() -> Vec<CompletionCandidate> {
 
 pub fn actors() -> Vec<CompletionCandidate> {
     let actors = ask::devnet(async |client| client.actors(&ActorQuery::default()).await);
-    let candidate = |actor: &cowboy_devnet::types::ActorSummary| {
+    let candidate = |actor: &ActorSummary| {
         let deployer = actor.deployer_name.clone();
         let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
-        named_or(
-            actor.name.as_deref(),
-            actor.actor,
-            format!("by {deployer} at {}", actor.deployed_at),
-        )
+        let help = format!("by {deployer} at {}", actor.deployed_at);
+        named_or(actor.name.as_deref(), actor.actor, help)
     };
     actors.iter().map(candidate).collect()
 }
@@ -113,12 +107,9 @@ pub fn actors() -> Vec<CompletionCandidate> {
 /// Waiting timers, and the newest ones.
 pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
-    let candidate = |timer: &cowboy_devnet::types::TimerSummary| {
-        named_or(
-            timer.name.as_deref(),
-            timer.timer_id,
-            format!("{} of {} at {}", timer.handler, timer.actor, timer.height),
-        )
+    let candidate = |timer: &TimerSummary| {
+        let help = format!("{} of {} at {}", timer.handler, timer.actor, timer.height);
+        named_or(timer.name.as_deref(), timer.timer_id, help)
     };
     and_latest(timers.iter().map(candidate).collect())
 }
@@ -199,35 +190,6 @@ pub fn abilities() -> Vec<CompletionCandidate> {
     let pools = ask::devnet(async |client| client.pools().await);
     found.extend(pools.into_iter().map(|pool| Ability::Pool(pool.pool)));
     all(&Vec::from_iter(found))
-}
-
-pub fn job_statuses() -> Vec<CompletionCandidate> {
-    all(&JobStatus::ALL)
-}
-
-pub fn task_statuses() -> Vec<CompletionCandidate> {
-    all(ChainTaskStatus::ALL)
-}
-
-pub fn rollback_reasons() -> Vec<CompletionCandidate> {
-    all(RollbackReason::ALL)
-}
-
-pub fn verification_modes() -> Vec<CompletionCandidate> {
-    all(&VerificationMode::ALL)
-}
-
-pub fn timer_statuses() -> Vec<CompletionCandidate> {
-    all(TimerStatus::ALL)
-}
-
-pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
-    all(PipelineStatus::ALL)
-}
-
-/// Workloads with known options.
-pub fn workloads() -> Vec<CompletionCandidate> {
-    all(Workload::ALL)
 }
 
 pub fn event_kinds() -> Vec<CompletionCandidate> {

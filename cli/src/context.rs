@@ -14,6 +14,7 @@ use cowboy_host::duration::Plain;
 use std::{
     cell::RefCell,
     collections::BTreeMap,
+    ops::ControlFlow,
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -122,7 +123,14 @@ impl Context {
     }
 
     pub fn client(&self) -> Result<Client, CliError> {
-        self.client_of(&self.running(None)?)
+        Ok(self.devnet_and_client()?.1)
+    }
+
+    /// The selected devnet, and a client of it.
+    pub fn devnet_and_client(&self) -> Result<(DevnetHome, Client), CliError> {
+        let devnet = self.running(None)?;
+        let client = self.client_of(&devnet)?;
+        Ok((devnet, client))
     }
 
     pub fn client_of(&self, devnet: &DevnetHome) -> Result<Client, CliError> {
@@ -289,6 +297,29 @@ impl Deadline {
                 .detail(format!("last seen: {}", wait.seen()))
                 .hint("give it longer with --timeout, or see: cowboyctl devnet status"))
         })
+    }
+
+    /// Calls `look` now and after each block until it breaks with the outcome; else it tells what
+    /// was seen.
+    pub async fn until<T>(
+        &self,
+        ui: Ui,
+        client: &Client,
+        awaited: &str,
+        mut look: impl AsyncFnMut() -> Result<ControlFlow<T, String>, CliError>,
+    ) -> Result<T, CliError> {
+        self.wait_for(ui, awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            loop {
+                match look().await? {
+                    ControlFlow::Break(outcome) => return Ok(outcome),
+                    ControlFlow::Continue(seen) => wait.saw(seen),
+                }
+                wait.next(client, &mut blocks).await?;
+            }
+        })
+        .await
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     args, complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, Row, amount, fields, named},
+    output::{Document, Row, amount, columns, fields, named, or_dash},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -79,15 +79,10 @@ pub struct Inclusion {
 
 impl Account {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        if let Self::New { name, fund, inclusion } = self {
-            return new::run(cx, name, fund, inclusion).await;
-        }
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
         match self {
-            Self::New { .. } => Ok(()),
-            Self::Ls => cx.ui.list(&client.accounts().await?),
-            Self::Balance { account } => cx.ui.document(&client.account(&account).await?),
+            Self::New { name, fund, inclusion } => new::run(cx, name, fund, inclusion).await,
+            Self::Ls => cx.ui.list(&cx.client()?.accounts().await?),
+            Self::Balance { account } => cx.ui.document(&cx.client()?.account(&account).await?),
             Self::Fund { to, amount, inclusion } => {
                 transfer(cx, FAUCET, &to, amount, inclusion).await
             }
@@ -105,8 +100,7 @@ async fn transfer(
     amount: Wei,
     inclusion: Inclusion,
 ) -> Result<(), CliError> {
-    let devnet = cx.running(None)?;
-    let client = cx.client_of(&devnet)?;
+    let (devnet, client) = cx.devnet_and_client()?;
     let to = transaction::address_of(&client, to).await?;
     let payload = Payload::Transfer(Transfer { to, amount });
     let signer = transaction::Signer::find(&devnet, from)?;
@@ -116,17 +110,13 @@ async fn transfer(
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] = &["name", "address", ">balance", ">nonce"];
-    const LEAST: &'static [&'static str] = &["nonce", "address"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.name.clone().unwrap_or_else(|| "-".to_owned()),
-            self.address.to_string(),
-            amount(*self.balance),
-            self.nonce.to_string(),
-        ]
+    columns! { self;
+        "name" => or_dash(self.name.clone()),
+        "address" => self.address.to_string(),
+        ">balance" => amount(*self.balance),
+        ">nonce" => self.nonce.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["nonce", "address"];
 
     fn id(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.address.to_string())

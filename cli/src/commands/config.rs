@@ -4,7 +4,7 @@ use crate::{
     config::{self, Config as File},
     context::Context,
     error::{CliError, Exit},
-    output::{Document, Row},
+    output::{Document, Row, columns},
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -63,19 +63,19 @@ impl Config {
 }
 
 fn lines(file: &File) -> Vec<ConfigLine> {
-    let settings = file.settings().iter().map(|setting| ConfigLine {
+    let settings = file.settings.iter().map(|setting| ConfigLine {
         kind: "default",
         command: Some(setting.command.clone()).filter(|command| !command.is_empty()),
         name: setting.option.clone(),
         values: setting.values.clone(),
-        line: file.line(setting.at()),
+        line: file.line(setting.at),
     });
-    let aliases = file.aliases().iter().map(|alias| ConfigLine {
+    let aliases = file.aliases.iter().map(|alias| ConfigLine {
         kind: "alias",
         command: None,
         name: alias.name.clone(),
         values: alias.words.clone(),
-        line: file.line(alias.at()),
+        line: file.line(alias.at),
     });
     settings.chain(aliases).collect()
 }
@@ -92,16 +92,18 @@ impl Document for Located {
 }
 
 impl Row for ConfigLine {
-    const HEADER: &'static [&'static str] = &["kind", "command", "name", "value", ">line"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let command = match (self.kind, &self.command) {
             ("alias", _) => "-".to_owned(),
             (_, None) => "every".to_owned(),
             (_, Some(command)) => command.clone(),
         };
         let values = self.values.join(" ");
-        vec![self.kind.to_owned(), command, self.name.clone(), values, self.line.to_string()]
+        "kind" => self.kind.to_owned(),
+        "command" => command,
+        "name" => self.name.clone(),
+        "value" => values,
+        ">line" => self.line.to_string(),
     }
 
     fn id(&self) -> String {

@@ -4,7 +4,7 @@ use crate::{
     args, complete,
     context::Context,
     error::{CliError, Exit},
-    output::{Document, Row, fields, room, table, time, width},
+    output::{Document, Row, columns, fields, room, table, time, to_ms, width},
 };
 use clap::{Args, Subcommand};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
@@ -230,9 +230,7 @@ impl Fault {
         };
         let (for_ms, for_blocks) = match lasting {
             None => (None, None),
-            Some(For::Time(time)) => {
-                (Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)), None)
-            }
+            Some(For::Time(time)) => (Some(to_ms(time)), None),
             Some(For::Blocks(blocks)) => (None, Some(blocks)),
         };
         let request = FaultRequest { fault, seed, for_ms, for_blocks };
@@ -344,23 +342,18 @@ fn until(fault: &Entry) -> String {
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] =
-        &[">fault", "what", "=where", ">since", "until", ">dropped", ">delayed", ">lies"];
-    const LEAST: &'static [&'static str] = &["lies", "delayed", "dropped"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let (what, at) = parts(self);
-        vec![
-            self.id.to_string(),
-            what,
-            at,
-            self.since.to_string(),
-            until(self),
-            self.dropped.to_string(),
-            self.delayed.to_string(),
-            self.lies.to_string(),
-        ]
+        ">fault" => self.id.to_string(),
+        "what" => what,
+        "=where" => at,
+        ">since" => self.since.to_string(),
+        "until" => until(self),
+        ">dropped" => self.dropped.to_string(),
+        ">delayed" => self.delayed.to_string(),
+        ">lies" => self.lies.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["lies", "delayed", "dropped"];
 
     fn id(&self) -> String {
         self.id.to_string()

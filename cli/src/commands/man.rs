@@ -1,11 +1,32 @@
-//! `man`: manual pages from the same definitions as help.
+//! `help` prints a command's own --help, and `man` manual pages from the same definitions.
 
+use super::command;
 use crate::{
-    error::{CliError, Exit},
+    error::{CliError, Exit, is_answer},
     output::{Ui, raw},
 };
 use clap::Args;
 use std::{fs, path::PathBuf};
+
+/// `help`.
+#[derive(Debug, Args)]
+pub struct Help {
+    /// The command, word by word, for example: job submit
+    #[arg(value_name = "COMMAND")]
+    words: Vec<String>,
+}
+
+impl Help {
+    pub fn run(self) -> Result<(), CliError> {
+        let words = self.words.iter().map(String::as_str);
+        let line = ["cowboyctl"].into_iter().chain(words).chain(["--help"]);
+        match command().try_get_matches_from(line) {
+            Err(help) if is_answer(&help) => Ok(help.print()?),
+            Err(error) => Err((&error).into()),
+            Ok(_) => Err(CliError::failed("this command has no help")),
+        }
+    }
+}
 
 /// `man`.
 #[derive(Debug, Args)]
@@ -45,7 +66,7 @@ impl Man {
 
 /// The pages of every command, the program's own first.
 pub fn pages() -> Result<Vec<ManPage>, CliError> {
-    let mut root = super::command();
+    let mut root = command();
     root.build();
     let mut pages = Vec::new();
     let mut commands = vec![root];

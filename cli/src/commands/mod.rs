@@ -10,7 +10,6 @@ mod devnet;
 mod doctor;
 mod explain;
 mod fault;
-mod help;
 mod job;
 mod lease;
 mod man;
@@ -39,7 +38,7 @@ mod schemas;
 
 use crate::{
     complete,
-    config::Config,
+    config::{Config, path_of},
     context::Context,
     error::{CliError, Exit, is_answer},
     output::{Filter, Format, Ui},
@@ -184,7 +183,7 @@ enum Command {
     /// For bash, for example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
     Completions(completions::Completions),
     /// Print the help of a command
-    Help(help::Help),
+    Help(man::Help),
     /// Print or write manual pages
     ///
     /// To read one: cowboyctl man job submit | man -l -
@@ -260,7 +259,7 @@ fn found(
     command: clap::Command,
     args: Vec<OsString>,
 ) -> Result<ArgMatches, clap::Error> {
-    if config.settings().is_empty() {
+    if config.settings.is_empty() {
         return command.try_get_matches_from(args);
     }
     let with = |given| config.applied(command.clone(), given).try_get_matches_from(&args);
@@ -374,13 +373,7 @@ fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
     if typed("quiet") && global.quiet {
         return usage(format!("--{filter} and --quiet: only one of them can say what is printed"));
     }
-    let mut path = Vec::new();
-    let mut at = matches;
-    while let Some((name, below)) = at.subcommand() {
-        path.push(name);
-        at = below;
-    }
-    let path = path.join(" ");
+    let path = path_of(matches);
     if TEXT.contains(&path.as_str()) && typed(filter) {
         return usage(format!(
             "cowboyctl {path} prints text, not JSON: --{filter} has nothing to rewrite"

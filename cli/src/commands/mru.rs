@@ -4,7 +4,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields, named},
+    output::{Document, Row, columns, fields, named},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
@@ -41,19 +41,14 @@ fn expiry(record: &MruRecord) -> String {
 }
 
 impl Row for MruRecord {
-    const HEADER: &'static [&'static str] =
-        &["submitter", "kind", "runner", ">set at", "expires at"];
-    const LEAST: &'static [&'static str] = &["set at"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
-            self.kind.clone(),
-            self.runner.clone(),
-            self.set_at.to_string(),
-            expiry(self),
-        ]
+    columns! { self;
+        "submitter" => self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
+        "kind" => self.kind.clone(),
+        "runner" => self.runner.clone(),
+        ">set at" => self.set_at.to_string(),
+        "expires at" => expiry(self),
     }
+    const LEAST: &'static [&'static str] = &["set at"];
 
     fn id(&self) -> String {
         self.runner.clone()

@@ -8,7 +8,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::CliError,
-    output::{Document, Row, fields, named, rows},
+    output::{Document, Row, columns, fields, named, rows},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
@@ -91,8 +91,7 @@ async fn change(
     payload: impl FnOnce(String, Address) -> Payload,
 ) -> Result<(), CliError> {
     let deadline = Deadline::after(inclusion.timeout);
-    let devnet = cx.running(None)?;
-    let client = cx.client_of(&devnet)?;
+    let (devnet, client) = cx.devnet_and_client()?;
     let signer = Signer::find(&devnet, from)?;
     let runner = *client.runner(runner).await?.address;
     let payload = payload(pool.to_owned(), runner);
@@ -101,13 +100,13 @@ async fn change(
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] = &["pool", "owner", "members"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let members = self.members.iter().filter(|member| member.live);
-        let members: Vec<_> = members.map(|member| member.runner.as_str()).collect();
+        let members = members.map(|member| member.runner.as_str()).collect::<Vec<_>>();
         let owner = self.owner_name.clone().unwrap_or_else(|| self.owner.to_string());
-        vec![self.pool.clone(), owner, members.join(", ")]
+        "pool" => self.pool.clone(),
+        "owner" => owner,
+        "members" => members.join(", "),
     }
 
     fn id(&self) -> String {
@@ -116,17 +115,17 @@ impl Row for Entry {
 }
 
 impl Row for PoolMember {
-    const HEADER: &'static [&'static str] = &["member", "address", "until"];
-    const LEAST: &'static [&'static str] = &["address"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let until = match (self.valid_until, self.live) {
             (None, _) => "revoked".to_owned(),
             (Some(until), true) => until.to_string(),
             (Some(until), false) => format!("{until} (over)"),
         };
-        vec![self.runner.clone(), self.address.to_string(), until]
+        "member" => self.runner.clone(),
+        "address" => self.address.to_string(),
+        "until" => until,
     }
+    const LEAST: &'static [&'static str] = &["address"];
 
     fn id(&self) -> String {
         self.runner.clone()

@@ -10,9 +10,9 @@ use crate::{
     commands::trust,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields, rows},
+    output::{Document, Row, columns, fields, rows},
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use cowboy_devnet::{
     types::{Presence as Canonical, Vote, Votes},
     verification::{PresenceCheck, presence},
@@ -22,17 +22,9 @@ use serde::Serialize;
 #[derive(Debug, Subcommand)]
 pub enum Presence {
     /// The runners that a block's certificate shows present
-    Show {
-        /// The block: 120, +10 (from now) or latest
-        #[arg(value_name = "HEIGHT", default_value = "latest")]
-        at: HeightArg,
-    },
+    Show(WhichBlock),
     /// The votes in a block's certificate, each with its bitmap
-    Votes {
-        /// The block: 120, +10 (from now) or latest
-        #[arg(value_name = "HEIGHT", default_value = "latest")]
-        at: HeightArg,
-    },
+    Votes(WhichBlock),
     /// Show which runners appeared or vanished between two blocks
     Diff {
         /// The earlier block: 120, +10 (from now) or latest
@@ -46,11 +38,7 @@ pub enum Presence {
     ///
     /// Blocks and certificates are fetched and verified here, from genesis on. Nothing that the
     /// devnet says is trusted.
-    Verify {
-        /// The block: 120, +10 (from now) or latest
-        #[arg(value_name = "HEIGHT", default_value = "latest")]
-        at: HeightArg,
-    },
+    Verify(WhichBlock),
     /// Print runners that appear or vanish, block by block, until interrupted
     ///
     /// There is a line for each block whose certificate shows a change; the first line shows all
@@ -73,18 +61,26 @@ pub enum Presence {
     Feasibility(Feasibility),
 }
 
+/// The block that a command is about.
+#[derive(Debug, Args)]
+pub struct WhichBlock {
+    /// The block: 120, +10 (from now) or latest
+    #[arg(value_name = "HEIGHT", default_value = "latest")]
+    at: HeightArg,
+}
+
 impl Presence {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Feasibility(command) => command.run(cx),
             Self::Compare(command) => command.run(cx).await,
             Self::Watch => watch::run(cx, &cx.client()?).await,
-            Self::Show { at } => {
+            Self::Show(WhichBlock { at }) => {
                 let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.presence(at).await?)
             }
-            Self::Votes { at } => {
+            Self::Votes(WhichBlock { at }) => {
                 let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.votes(at).await?)
@@ -95,7 +91,7 @@ impl Presence {
                 let b = client.presence(b.resolve(&client).await?).await?;
                 cx.ui.document(&Diff::between(&a, &b))
             }
-            Self::Verify { at } => {
+            Self::Verify(WhichBlock { at }) => {
                 let (root, client) = trust::root(cx)?;
                 let at = at.resolve(&client).await?;
                 let progress = cx.ui.progress("verifying from genesis".to_owned());
@@ -211,17 +207,13 @@ impl Document for Votes {
 }
 
 impl Row for Vote {
-    const HEADER: &'static [&'static str] = &["validator", ">bits", "bitmap", "present"];
-    const LEAST: &'static [&'static str] = &["bits", "bitmap"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.validator.clone(),
-            self.bit_length.to_string(),
-            self.bytes.to_string(),
-            names(&self.present),
-        ]
+    columns! { self;
+        "validator" => self.validator.clone(),
+        ">bits" => self.bit_length.to_string(),
+        "bitmap" => self.bytes.to_string(),
+        "present" => names(&self.present),
     }
+    const LEAST: &'static [&'static str] = &["bits", "bitmap"];
 
     fn id(&self) -> String {
         self.validator.clone()

@@ -5,7 +5,7 @@ use crate::{
     args, complete,
     context::{Context, Deadline, reach},
     error::{CliError, Exit},
-    output::{Document, Row, fields, named},
+    output::{Document, Row, columns, fields, named, or_dash},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -36,32 +36,16 @@ pub enum Validator {
     /// last, and only follows the chain.
     Ls,
     /// Show a validator's identities, addresses and runners
-    Show {
-        /// The validator: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::validators))]
-        validator: String,
-    },
+    Show(WhichValidator),
     /// Stop a validator; it keeps its chain
-    Stop {
-        /// The validator: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::validators))]
-        validator: String,
-    },
+    Stop(WhichValidator),
     /// Start a stopped validator; it catches up
-    Start {
-        /// The validator: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::validators))]
-        validator: String,
-    },
+    Start(WhichValidator),
     /// Restart a validator without its stored chain, which it takes from the others
     ///
     /// Use it for a validator whose files are damaged, as `doctor --deep` reports. It may be
     /// running or not, and at least one other must be running. The record of its votes is kept.
-    Resync {
-        /// The validator: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::validators))]
-        validator: String,
-    },
+    Resync(WhichValidator),
     /// Add a validator, which votes from the next consensus epoch on
     ///
     /// It follows the chain at once. It joins the committee with the first block of the next epoch
@@ -83,6 +67,14 @@ pub enum Validator {
         #[command(flatten)]
         change: CommitteeChange,
     },
+}
+
+/// The validator that a command is about.
+#[derive(Debug, Args)]
+pub struct WhichValidator {
+    /// The validator: a name or an address
+    #[arg(add = ArgValueCandidates::new(complete::validators))]
+    validator: String,
 }
 
 /// The governing account, and the time to wait.
@@ -117,10 +109,16 @@ impl Validator {
         let client = cx.client()?;
         match self {
             Self::Ls => cx.ui.list(&client.validators().await?),
-            Self::Show { validator } => cx.ui.document(&client.validator(&validator).await?),
-            Self::Stop { validator } => cx.ui.document(&client.stop_validator(&validator).await?),
-            Self::Start { validator } => cx.ui.document(&client.start_validator(&validator).await?),
-            Self::Resync { validator } => {
+            Self::Show(WhichValidator { validator }) => {
+                cx.ui.document(&client.validator(&validator).await?)
+            }
+            Self::Stop(WhichValidator { validator }) => {
+                cx.ui.document(&client.stop_validator(&validator).await?)
+            }
+            Self::Start(WhichValidator { validator }) => {
+                cx.ui.document(&client.start_validator(&validator).await?)
+            }
+            Self::Resync(WhichValidator { validator }) => {
                 cx.ui.document(&client.resync_validator(&validator).await?)
             }
             Self::Add { name, change } => add(cx, &client, name, change).await,
@@ -221,20 +219,16 @@ impl Document for ChangedCommittee {
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] =
-        &[">index", "name", "address", "status", ">height", ">runners connected"];
-    const LEAST: &'static [&'static str] = &["address", "runners connected"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.index.map_or_else(|| "-".to_owned(), |index| index.to_string()),
-            self.name.clone(),
-            self.address.to_string(),
-            self.status.to_string(),
-            self.height.to_string(),
-            format!("{}/{}", self.connected_runners.len(), self.subset_of.len()),
-        ]
+    columns! { self;
+        let (connected, subset) = (self.connected_runners.len(), self.subset_of.len());
+        ">index" => or_dash(self.index),
+        "name" => self.name.clone(),
+        "address" => self.address.to_string(),
+        "status" => self.status.to_string(),
+        ">height" => self.height.to_string(),
+        ">runners connected" => format!("{connected}/{subset}"),
     }
+    const LEAST: &'static [&'static str] = &["address", "runners connected"];
 
     fn id(&self) -> String {
         self.name.clone()
@@ -243,7 +237,6 @@ impl Row for Entry {
 
 impl Document for Entry {
     fn text(&self) -> String {
-        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         fields(&[
             ("validator", named(Some(&self.name), &self.address)),
             (
@@ -260,8 +253,8 @@ impl Document for Entry {
             ),
             ("public key", self.pubkey.to_string()),
             ("consensus key", self.consensus_key.to_string()),
-            ("quic", or_dash(&self.quic)),
-            ("p2p", or_dash(&self.p2p)),
+            ("quic", or_dash(self.quic.clone())),
+            ("p2p", or_dash(self.p2p.clone())),
             ("in the subset of", self.subset_of.join(", ")),
             ("connected runners", self.connected_runners.join(", ")),
         ])

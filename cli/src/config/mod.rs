@@ -42,8 +42,10 @@ const GLOBAL: [&str; 5] = ["devnet", "node", "output", "quiet", "wide"];
 pub struct Config {
     file: String,
     text: String,
-    settings: Vec<Setting>,
-    aliases: Vec<Alias>,
+    /// In the order of the file.
+    pub settings: Vec<Setting>,
+    /// In the order of the file.
+    pub aliases: Vec<Alias>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub struct Setting {
     /// Whether the value is `true` or `false`, as for a flag.
     is_flag: bool,
     /// The offset of the option in the file, in bytes.
-    at: usize,
+    pub at: usize,
     /// The offset of the value in the file, in bytes.
     value_at: usize,
 }
@@ -66,7 +68,7 @@ pub struct Alias {
     pub name: String,
     pub words: Vec<String>,
     /// The offset of the name in the file, in bytes.
-    at: usize,
+    pub at: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,16 +114,6 @@ impl Config {
         self.settings.iter().find(is)?.values.first().map(String::as_str)
     }
 
-    /// Every setting, in the order of the file.
-    pub fn settings(&self) -> &[Setting] {
-        &self.settings
-    }
-
-    /// Every alias, in the order of the file.
-    pub fn aliases(&self) -> &[Alias] {
-        &self.aliases
-    }
-
     /// The line number, from 1, of an offset in the file.
     pub fn line(&self, at: usize) -> usize {
         self.text[..at].matches('\n').count() + 1
@@ -156,21 +148,8 @@ impl Config {
     }
 }
 
-impl Setting {
-    /// The offset in the file, in bytes.
-    pub const fn at(&self) -> usize {
-        self.at
-    }
-}
-
-impl Alias {
-    pub const fn at(&self) -> usize {
-        self.at
-    }
-}
-
 /// The given command, such as `devnet up`.
-fn path_of(given: &ArgMatches) -> String {
+pub fn path_of(given: &ArgMatches) -> String {
     let mut path = Vec::new();
     let mut at = given;
     while let Some((name, below)) = at.subcommand() {

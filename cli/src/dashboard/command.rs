@@ -81,7 +81,7 @@ async fn to_end(
     ended: oneshot::Receiver<()>,
     heard: &mpsc::Sender<(u64, Heard)>,
 ) -> EndedCommand {
-    let mut child = match spawn(args, &surroundings) {
+    let mut child = match command(args, &surroundings).and_then(|mut command| command.spawn()) {
         Ok(child) => child,
         Err(error) => return EndedCommand::Not(format!("it did not start: {error}")),
     };
@@ -118,10 +118,6 @@ async fn to_end(
 fn code(status: ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt as _;
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
-}
-
-fn spawn(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Child> {
-    command(args, surroundings)?.spawn()
 }
 
 fn command(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Command> {

@@ -91,6 +91,15 @@ fn plain(bytes: &[u8]) -> String {
     text.chars().filter(|c| !c.is_control()).take(LINE).collect()
 }
 
+/// Whether a line has `word` as a whole word: `validator-1` is not in `validator-10`.
+pub fn names(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    line.match_indices(word).any(|(start, _)| {
+        let end = start + word.len();
+        !line[..start].ends_with(is_part) && !line[end..].starts_with(is_part)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,6 +51,7 @@ mod state;
 mod update;
 mod view;
 
+pub use log::names;
 pub use look::Theme;
 pub use palette::Completion;
 pub use session::{Options, Origin, run};

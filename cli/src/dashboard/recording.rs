@@ -14,17 +14,11 @@ use std::{
 /// Maximum bytes of a recording: hours of a small devnet, minutes of one with a thousand runners.
 pub const LIMIT: u64 = 256 << 20;
 
-#[derive(Debug, Serialize)]
-struct RecordedNews<'a> {
+/// A line: written with borrowed news, read with owned ones.
+#[derive(Debug, Serialize, Deserialize)]
+struct Recorded<N> {
     at: TimeText,
-    news: &'a News,
-}
-
-/// The same line when read back.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Read {
-    at: TimeText,
-    news: News,
+    news: N,
 }
 
 #[derive(Debug)]
@@ -51,7 +45,7 @@ impl Recorder {
     /// Writes a line and returns whether that worked. After a failure, or when the file is full,
     /// nothing more is written.
     pub fn write(&mut self, at: Timestamp, news: &News) -> bool {
-        let line = serde_json::to_vec(&RecordedNews { at: at.into(), news });
+        let line = serde_json::to_vec(&Recorded { at: at.into(), news });
         let mut line = line.expect("news are plain data");
         line.push(b'\n');
         let length = line.len() as u64;
@@ -92,7 +86,7 @@ pub fn parse(lines: impl io::BufRead) -> Result<Vec<(Timestamp, News)>, (usize, 
         if line.trim().is_empty() {
             continue;
         }
-        let Read { at, news } =
+        let Recorded { at, news } =
             serde_json::from_str(&line).map_err(|error| (number, error.to_string()))?;
         // Times must not go backwards.
         let at = all.last().map_or(at.0, |(last, _)| at.0.max(*last));

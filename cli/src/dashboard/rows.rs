@@ -44,6 +44,13 @@ impl Cursor {
         start..(start + fit).min(rows)
     }
 
+    /// The visible rows, if `fit` rows fit, and which of them it is on.
+    pub fn seen<T>(self, rows: &[T], fit: usize) -> (&[T], Option<usize>) {
+        let window = self.window(rows.len(), fit);
+        let selected = self.of(rows.len()).checked_sub(window.start);
+        (&rows[window], selected)
+    }
+
     /// Moves it to the `line`th visible row, if `fit` rows fit. Returns whether there is one.
     pub fn click(&mut self, line: usize, rows: usize, fit: usize) -> bool {
         let window = self.window(rows, fit);

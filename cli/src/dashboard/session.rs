@@ -213,7 +213,21 @@ async fn show(options: Options) -> Result<(), CliError> {
                     picture = Picture::Urgent;
                 }
                 Effect::Copy(text) => screen.copy(&text)?,
-                effect => session.run(effect),
+                Effect::Run { run, args } => {
+                    let heard = session.heard.0.clone();
+                    let running = command::start(run, args, &session.surroundings, heard);
+                    session.running = Some(running);
+                }
+                Effect::Complete { head, words } => {
+                    let (offered, around) =
+                        (session.offered.0.clone(), session.surroundings.clone());
+                    tokio::spawn(async move {
+                        let words = command::offered(words, &around).await;
+                        // The receiver is gone once the dashboard ends.
+                        let _gone = offered.send(Offer { head, words }).await;
+                    });
+                }
+                Effect::Kill => session.running.iter_mut().for_each(Running::end),
             }
         }
     }
@@ -237,31 +251,6 @@ struct Session {
     /// Messages from running commands, with the numbers of their runs.
     heard: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
     offered: (mpsc::Sender<Offer>, mpsc::Receiver<Offer>),
-}
-
-impl Session {
-    fn run(&mut self, effect: Effect) {
-        match effect {
-            Effect::Run { run, args } => {
-                let heard = self.heard.0.clone();
-                self.running = Some(command::start(run, args, &self.surroundings, heard));
-            }
-            Effect::Complete { head, words } => {
-                let (offered, surroundings) = (self.offered.0.clone(), self.surroundings.clone());
-                tokio::spawn(async move {
-                    let words = command::offered(words, &surroundings).await;
-                    // The receiver is gone once the dashboard ends.
-                    let _gone = offered.send(Offer { head, words }).await;
-                });
-            }
-            Effect::Kill => {
-                if let Some(running) = &mut self.running {
-                    running.end();
-                }
-            }
-            Effect::Quit | Effect::Suspend | Effect::Copy(_) => {}
-        }
-    }
 }
 
 /// Processes a news item and those already queued, up to `BATCH`.

@@ -161,38 +161,24 @@ impl State {
     }
 
     pub fn cx(&self, index: usize) -> Cx<'_> {
-        Cx {
-            shared: &self.shared,
-            filter: &self.panes[index].filter,
-            look: self.look,
-            area: areas(self.size).pane,
-            now: self.now,
-        }
+        let (shared, filter, area) = (&self.shared, &self.panes[index].filter, self.pane_area());
+        Cx { shared, filter, look: self.look, area, now: self.now }
+    }
+
+    fn pane_area(&self) -> Rect {
+        areas(self.size).pane
     }
 
     pub fn shown(&mut self) -> (&mut dyn Pane, Cx<'_>) {
-        let slot = &mut self.panes[self.shown];
-        let cx = Cx {
-            shared: &self.shared,
-            filter: &slot.filter,
-            look: self.look,
-            area: areas(self.size).pane,
-            now: self.now,
-        };
-        (slot.pane.as_mut(), cx)
+        let area = self.pane_area();
+        let Slot { pane, filter } = &mut self.panes[self.shown];
+        (pane.as_mut(), Cx { shared: &self.shared, filter, look: self.look, area, now: self.now })
     }
 
     pub fn each(&mut self, mut visit: impl FnMut(&mut dyn Pane, &Cx<'_>)) {
-        let area = areas(self.size).pane;
-        for slot in &mut self.panes {
-            let cx = Cx {
-                shared: &self.shared,
-                filter: &slot.filter,
-                look: self.look,
-                area,
-                now: self.now,
-            };
-            visit(slot.pane.as_mut(), &cx);
+        let (area, look, now) = (self.pane_area(), self.look, self.now);
+        for Slot { pane, filter } in &mut self.panes {
+            visit(pane.as_mut(), &Cx { shared: &self.shared, filter, look, area, now });
         }
     }
 

@@ -50,33 +50,24 @@ pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
 /// Applies news about the devnet; a frozen picture holds it back, except for answers to its own
 /// questions.
 fn heard(state: &mut State, news: News) {
-    if let Some(frozen) = &mut state.frozen {
-        match news {
-            News::Answer(ask, _) | News::Refused(ask, _) if frozen.settled.contains(&ask) => {}
-            News::Answer(ref ask, _) | News::Refused(ref ask, _) => {
-                frozen.settled.insert(ask.clone());
+    let Some(frozen) = &mut state.frozen else { return apply(state, news) };
+    match &news {
+        News::Answer(ask, _) | News::Refused(ask, _) => {
+            if frozen.settled.insert(ask.clone()) {
                 apply(state, news);
             }
-            News::Block(_) | News::Linked { .. } | News::Lost { .. } => {
-                match &news {
-                    News::Block(block) => frozen.behind += block.events.len() as u64,
-                    // The link's state is not part of the picture.
-                    News::Linked { .. } => state.shared.link = Link::Up,
-                    News::Lost { reason } => {
-                        state.shared.link = lost(&state.shared.link, state.now, reason);
-                    }
-                    News::Answer(..) | News::Refused(..) => {}
-                }
-                if frozen.held.len() == HELD {
-                    frozen.held.pop_front();
-                    state.overheld += 1;
-                }
-                frozen.held.push_back(news);
-            }
+            return;
         }
-        return;
+        News::Block(block) => frozen.behind += block.events.len() as u64,
+        // The link's state is not part of the picture.
+        News::Linked { .. } => state.shared.link = Link::Up,
+        News::Lost { reason } => state.shared.link = lost(&state.shared.link, state.now, reason),
     }
-    apply(state, news);
+    if frozen.held.len() == HELD {
+        frozen.held.pop_front();
+        state.overheld += 1;
+    }
+    frozen.held.push_back(news);
 }
 
 /// The link to a devnet that does not answer, with the time of the first failure.

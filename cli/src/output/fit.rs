@@ -84,7 +84,15 @@ pub fn cut(line: &str, columns: usize) -> String {
     middle(&line, columns, end)
 }
 
-pub fn cut_lines(text: &str, columns: usize) -> String {
+/// A styled drawing, its lines cut to the terminal's columns if those are limited.
+pub fn fitted(drawing: String) -> String {
+    match room() {
+        Some(columns) => cut_lines(&drawing, columns),
+        None => drawing,
+    }
+}
+
+fn cut_lines(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| cut_styled(line, columns)).collect::<Vec<_>>().join("\n")
 }
 

@@ -12,7 +12,6 @@ mod fit;
 mod foreign;
 pub mod forest;
 mod jq;
-mod json;
 pub mod pipeline;
 mod progress;
 mod table;
@@ -24,13 +23,17 @@ mod ui;
 pub use data::{data, known};
 pub use decoded::{cbor, decoded};
 pub use filter::Filter;
-pub use fit::{LEAST_ID, cut, cut_lines, has_id, least_width, room, short, width, within};
+pub use fit::{LEAST_ID, cut, fitted, has_id, least_width, room, short, width, within};
 pub use foreign::Foreign;
 pub use progress::Progress;
-pub use table::{Row, fields, listed, or_dash, rows, table, table_leaving};
+pub(crate) use table::columns;
+pub use table::{
+    ColumnOf, Row, any_rows, any_table, any_table_of, fields, listed, or_dash, paragraphs, rows,
+    table, table_leaving, table_of,
+};
 pub use theme::{
     AWAITED, BUSY, DONE, EIGHTHS, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
-    named, seconds_since, time, wei,
+    named, progress, seconds_since, share, time, to_ms, wei,
 };
 pub use ui::{COLUMNS, Ui, captured, error, raw, warn};
 
@@ -57,4 +60,22 @@ pub trait Document: Serialize {
 
     /// The output with `--quiet`: the one thing that a script needs; may have several lines.
     fn id(&self) -> String;
+}
+
+/// One document for programs, with a line feed at the end. `Table` counts as JSON.
+fn document(format: Format, value: &impl Serialize) -> String {
+    let plain = "output is plain data";
+    match format {
+        Format::Table | Format::Json => serde_json::to_string_pretty(value).expect(plain) + "\n",
+        Format::Jsonl => serde_json::to_string(value).expect(plain) + "\n",
+        Format::Yaml => serde_yaml::to_string(value).expect(plain),
+    }
+}
+
+/// One record of an endless sequence, for programs.
+fn record(format: Format, value: &impl Serialize) -> String {
+    match format {
+        Format::Yaml => format!("---\n{}", document(format, value)),
+        _ => document(Format::Jsonl, value),
+    }
 }

@@ -34,6 +34,20 @@ pub trait Row: Serialize {
     fn id(&self) -> String;
 }
 
+/// The columns of a [`Row`], each name next to its cell; `let`s before them are for the cells.
+macro_rules! columns {
+    ($row:ident; $(let $name:pat = $value:expr;)* $($column:literal => $cell:expr,)+) => {
+        const HEADER: &'static [&'static str] = &[$($column),+];
+
+        fn cells(&$row) -> Vec<String> {
+            $(let $name = $value;)*
+            vec![$($cell),+]
+        }
+    };
+}
+
+pub(crate) use columns;
+
 /// Aligned columns without borders, without a line feed at the end. If there is too little room,
 /// ids lose their middle first, then texts their end; then columns are left out, the last first,
 /// and reported to [`super::within`]. Names, numbers and URLs are never cut.
@@ -48,6 +62,37 @@ pub fn table_leaving(
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> String {
     draw(header, least, rows.into_iter().collect())
+}
+
+/// A [`table`], or an empty text without rows.
+pub fn any_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    if rows.is_empty() { String::new() } else { table(header, rows) }
+}
+
+/// A column of a table of `T`s: its name, and the text of its cells.
+pub type ColumnOf<T> = (&'static str, fn(&T) -> String);
+
+/// A [`table_leaving`] of `values`, one row each.
+pub fn table_of<T>(least: &[&str], columns: &[ColumnOf<T>], values: &[T]) -> String {
+    let header: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    let row = |value| columns.iter().map(|(_, cell)| cell(value)).collect();
+    draw(&header, least, values.iter().map(row).collect())
+}
+
+/// A [`table_of`] values, or an empty text without any.
+pub fn any_table_of<T>(columns: &[ColumnOf<T>], values: &[T]) -> String {
+    if values.is_empty() { String::new() } else { table_of(&[], columns, values) }
+}
+
+/// Texts with an empty line between them; empty ones are left out.
+pub fn paragraphs<const N: usize>(texts: [String; N]) -> String {
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The [`rows`] of values, or an empty text without any.
+pub fn any_rows<T: Row>(values: &[T]) -> String {
+    if values.is_empty() { String::new() } else { rows(values) }
 }
 
 /// A [`table`] of values of a kind, whose type sets what is left out first.
@@ -118,16 +163,16 @@ impl TableColumn {
         let full = widest(width);
         let text = full.min(LEAST_TEXT.max(title_width));
         // A cut number would be a wrong number, and names and URLs are there to be copied.
-        if name.starts_with(['>', '=']) || lines.clone().any(|line| line.contains("://")) {
-            Self { width: full, short: full, least: full }
-        } else if lines.clone().any(has_id) {
+        let whole = name.starts_with(['>', '=']) || lines.clone().any(|line| line.contains("://"));
+        let (short, least) = if !whole && lines.clone().any(has_id) {
             let short = widest(|line| least_width(line, LEAST_CELL_ID));
-            Self { width: full, short, least: short.min(text) }
-        } else if lines.clone().any(|line| line.contains(' ')) {
-            Self { width: full, short: full, least: text }
+            (short, short.min(text))
+        } else if !whole && lines.clone().any(|line| line.contains(' ')) {
+            (full, text)
         } else {
-            Self { width: full, short: full, least: full }
-        }
+            (full, full)
+        };
+        Self { width: full, short, least }
     }
 }
 

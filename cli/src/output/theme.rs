@@ -1,6 +1,7 @@
 //! The format of quantities for people, and the colours of text.
 
 use anstyle::{AnsiColor, Style};
+use cowboy_devnet::types::RunnerProgress;
 use cowboy_engine::primitives::{CBY, InCby, Wei};
 use cowboy_host::duration::Plain;
 use jiff::Timestamp;
@@ -50,6 +51,11 @@ pub fn millis(ms: u64) -> String {
     Plain(Duration::from_millis(ms)).to_string()
 }
 
+/// A duration in whole milliseconds.
+pub fn to_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A size in bytes: `512 B`, `3.4 MB`, `2 GB`.
 pub fn bytes(bytes: u64) -> String {
     let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
@@ -62,6 +68,21 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
+/// A part of a whole in percent, to one decimal, rounded down: `12.5 %`.
+pub fn share(part: u64, whole: u64) -> String {
+    let per_mille = u128::from(part) * 1_000 / u128::from(whole.max(1));
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+/// The progress that a runner reports.
+pub fn progress(progress: &RunnerProgress) -> String {
+    let RunnerProgress { runner, percent, detail, .. } = progress;
+    match detail {
+        Some(detail) => format!("{runner} {percent} %, {detail}"),
+        None => format!("{runner} {percent} %"),
+    }
+}
+
 /// A moment, to the second: `2026-11-20T09:53:00Z`.
 pub fn time(at: Timestamp) -> String {
     format!("{at:.0}")
@@ -69,7 +90,7 @@ pub fn time(at: Timestamp) -> String {
 
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
     let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
-    millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    millis(to_ms(elapsed))
 }
 
 /// A name with its address, or the address alone.

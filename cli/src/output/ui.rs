@@ -1,11 +1,10 @@
 //! The sole owner of stdout and stderr.
 
 use super::{
-    Document, Filter, Format, Row,
+    Document, Filter, Format, Row, document,
     fit::{left_out, width, within, wrap},
-    json,
     progress::{Pace, Progress},
-    table,
+    record, table,
     theme::{ERROR, HEADING, WARNING},
 };
 use crate::error::{CliError, ErrorReport, Exit};
@@ -13,7 +12,7 @@ use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 use std::{
     cell::RefCell,
     env,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _, Write},
 };
 
 thread_local! {
@@ -77,7 +76,7 @@ impl Ui {
         }
         match self.format {
             Format::Table => self.people(|| value.text()),
-            format => self.program(json::document(format, value)),
+            format => self.program(document(format, value)),
         }
     }
 
@@ -85,7 +84,7 @@ impl Ui {
     pub fn data(self, value: &impl Document) -> Result<(), CliError> {
         match self.quiet {
             true => self.document(value),
-            false => self.program(json::document(self.format, value)),
+            false => self.program(document(self.format, value)),
         }
     }
 
@@ -110,7 +109,7 @@ impl Ui {
             return self.document(value);
         }
         let limit = terminal().filter(|_| !self.wide);
-        let text = within(limit, || draw(columns()));
+        let text = within(limit, || draw(terminal().unwrap_or(COLUMNS)));
         styled(&format!("{text}\n"))?;
         self.name_left_out()
     }
@@ -122,7 +121,7 @@ impl Ui {
         match self.format {
             Format::Table => self.people(|| table::rows(rows)),
             Format::Jsonl if !is_captured() => rows.iter().try_for_each(|row| self.record(row)),
-            format => self.program(json::document(format, &rows)),
+            format => self.program(document(format, &rows)),
         }
     }
 
@@ -138,7 +137,7 @@ impl Ui {
         }
         match self.format {
             Format::Table => self.people(|| row.cells().join("  ")),
-            format => self.program(json::record(format, row)),
+            format => self.program(record(format, row)),
         }
     }
 
@@ -243,34 +242,24 @@ impl Ui {
 }
 
 pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
-    if capture(bytes) {
-        return Ok(());
-    }
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()?;
-    Ok(())
+    write(io::stdout().lock(), bytes)
 }
 
 /// Prints styled text; styles are only kept on a terminal.
 fn styled(text: &str) -> Result<(), CliError> {
-    if capture(text.as_bytes()) {
-        return Ok(());
-    }
-    let mut stdout = anstream::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    write(anstream::stdout().lock(), text.as_bytes())
 }
 
-/// Adds output to the captured output; returns whether it is captured.
-fn capture(bytes: &[u8]) -> bool {
-    CAPTURED.with_borrow_mut(|captured| {
-        if let Some(captured) = captured {
-            captured.extend_from_slice(bytes);
-        }
-        captured.is_some()
-    })
+/// Adds output to the captured output if it is captured, else writes it.
+fn write(mut stdout: impl Write, bytes: &[u8]) -> Result<(), CliError> {
+    let is_captured = CAPTURED.with_borrow_mut(|captured| {
+        captured.as_mut().map(|captured| captured.extend_from_slice(bytes)).is_some()
+    });
+    if !is_captured {
+        stdout.write_all(bytes)?;
+        stdout.flush()?;
+    }
+    Ok(())
 }
 
 /// Draws a text from the top of a terminal with `rows` rows, over its old contents, so that the
@@ -304,15 +293,10 @@ pub fn error(error: &CliError, format: Format) {
     match (error.exit, format) {
         (Exit::BrokenPipe, _) => {}
         (_, Format::Table) => say(&format!("{ERROR}error:{ERROR:#} {error}")),
-        (_, Format::Yaml) => say(json::document(format, &ErrorReport::from(error)).trim_end()),
+        (_, Format::Yaml) => say(document(format, &ErrorReport::from(error)).trim_end()),
         // On one line, because warnings and notes may precede it.
-        _ => say(json::record(Format::Jsonl, &ErrorReport::from(error)).trim_end()),
+        _ => say(record(Format::Jsonl, &ErrorReport::from(error)).trim_end()),
     }
-}
-
-/// Columns of the terminal on stdout, or the default without a terminal.
-fn columns() -> usize {
-    terminal().unwrap_or(COLUMNS)
 }
 
 fn terminal() -> Option<usize> {

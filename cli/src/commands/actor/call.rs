@@ -22,7 +22,7 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    client::{BlockAt, Client},
+    client::Client,
     types::{
         Bytes, DryRun, DryRunRequest, LogLine, StoreQuery, Text, Transaction, TransactionStatus,
         Usage,
@@ -121,8 +121,7 @@ impl Document for Called {
 impl Call {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         if self.dry_run {
             let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
             cx.ui.document(&tried)?;
@@ -218,13 +217,6 @@ impl Call {
         timer_allowance: Option<Wei>,
         ask_agent: bool,
     ) -> Result<DryRun, CliError> {
-        let at = match self.at {
-            None => None,
-            Some(at) => match at.resolve(client).await? {
-                BlockAt::Height(height) => Some(height),
-                BlockAt::Latest => None,
-            },
-        };
         let request = DryRunRequest {
             sender: self.from.clone(),
             handler: self.handler.clone(),
@@ -233,7 +225,7 @@ impl Call {
             cycles: self.cycles,
             cells: self.cells,
             timer_allowance: timer_allowance.map(Text),
-            at,
+            at: HeightArg::past(self.at, client).await?,
             ask_agent: Some(ask_agent),
         };
         Ok(client.dry_run(&self.actor, &request).await?)

@@ -1,10 +1,13 @@
 //! `actor check`: tells whether a module would deploy, without a devnet.
 
-use super::module::{BLOCK, ModuleSource};
+use super::{
+    module::{BLOCK, ModuleSource},
+    show::handler_rows,
+};
 use crate::{
     context::Context,
     error::CliError,
-    output::{Document, fields, table, warn},
+    output::{Document, any_table, fields, paragraphs, warn},
 };
 use clap::Args;
 use cowboy_devnet::types::{Handler, Usage};
@@ -67,22 +70,15 @@ impl Check {
 impl Document for Checked {
     fn text(&self) -> String {
         let limits = actor::Limits::default();
-        let mut text = fields(&[
+        let head = fields(&[
             ("module", format!("{}: would deploy", self.file)),
             ("source", format!("{} of {} bytes", self.bytes, limits.source)),
             ("retained", format!("{} bytes", self.retained)),
             ("cycles", format!("{}, {} of them loading", self.cycles, self.usage.cycles)),
             ("tests", self.tests.len().to_string()),
         ]);
-        if !self.handlers.is_empty() {
-            let rows = self.handlers.iter().map(|handler| {
-                let signature = format!("{}({})", handler.name, handler.parameters.join(", "));
-                vec![signature, handler.line.to_string()]
-            });
-            text += "\n\n";
-            text += &table(&["handler", ">line"], rows);
-        }
-        text
+        let handlers = any_table(&["handler", ">line"], handler_rows(&self.handlers));
+        paragraphs([head, handlers])
     }
 
     fn id(&self) -> String {

@@ -14,9 +14,7 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::types::{
-    AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
-};
+use cowboy_devnet::types::{AddressText, AmountText, HashText, NamedKind, Text, Usage};
 use cowboy_engine::{
     actor::Budget,
     chain::{ActorCode, Payload, transaction::DeployActor},
@@ -70,8 +68,7 @@ pub struct Deployed {
 impl Deploy {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &self.from)?;
         self.naming.check(&client, NamedKind::Actor).await?;
         // Refuse here what the chain would refuse, before it costs a fee.
@@ -101,13 +98,9 @@ impl Deploy {
             transaction: transaction.hash,
             deployed_at: transaction.height,
             usage: transaction.actor.as_ref().map(|receipt| receipt.usage),
-            fee: paid(transaction),
+            fee: transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip))),
         })
     }
-}
-
-fn paid(transaction: &Transaction) -> Option<AmountText> {
-    transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip)))
 }
 
 impl Document for Deployed {
@@ -119,15 +112,11 @@ impl Document for Deployed {
             ("handlers", self.handlers.join(", ")),
             ("transaction", self.transaction.to_string()),
         ];
-        if let Some(height) = self.deployed_at {
-            lines.push(("deployed at", height.to_string()));
-        }
+        lines.extend(self.deployed_at.map(|height| ("deployed at", height.to_string())));
         if let Some(usage) = &self.usage {
             lines.push(("loading", format!("{} cycles, {} cells", usage.cycles, usage.cells)));
         }
-        if let Some(fee) = &self.fee {
-            lines.push(("fee", amount(**fee)));
-        }
+        lines.extend(self.fee.as_ref().map(|fee| ("fee", amount(**fee))));
         fields(&lines)
     }
 

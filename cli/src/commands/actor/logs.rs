@@ -5,12 +5,12 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Row, short},
+    output::{Row, columns, or_dash, short},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    client::{BlockAt, Client},
+    client::Client,
     types::{ActorLine, ActorLineKind, LogQuery},
 };
 
@@ -45,10 +45,7 @@ impl Logs {
                 log.next
             }
             Some(from) => {
-                let from = match from.resolve(&client).await? {
-                    BlockAt::Height(height) => height,
-                    BlockAt::Latest => client.head().await?.height,
-                };
+                let from = from.height(&client).await?;
                 all_from(&client, &self.actor, from, &mut lines).await?
             }
         };
@@ -95,10 +92,7 @@ async fn all_from(
 }
 
 impl Row for ActorLine {
-    const HEADER: &'static [&'static str] = &[">height", "cause", "kind", "text"];
-    const LEAST: &'static [&'static str] = &["cause"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let (kind, text) = match self.kind {
             ActorLineKind::Log => ("log", self.text.clone().unwrap_or_default()),
             ActorLineKind::Error => ("error", self.text.clone().unwrap_or_default()),
@@ -111,13 +105,12 @@ impl Row for ActorLine {
         let timer = self.timer.as_ref().map(|timer| format!("timer {}", short(timer)));
         let job = self.job.as_ref().map(|job| format!("job {}", short(job)));
         let cause = self.transaction.as_ref().map(short).or(timer).or(job);
-        vec![
-            self.height.to_string(),
-            cause.unwrap_or_else(|| "-".to_owned()),
-            kind.to_owned(),
-            text,
-        ]
+        ">height" => self.height.to_string(),
+        "cause" => or_dash(cause),
+        "kind" => kind.to_owned(),
+        "text" => text,
     }
+    const LEAST: &'static [&'static str] = &["cause"];
 
     fn id(&self) -> String {
         self.text.clone().or_else(|| self.name.clone()).unwrap_or_default()

@@ -2,36 +2,42 @@
 
 use crate::{
     commands::{timer::allowance, transaction::reason},
-    output::{Document, Row, amount, fields, named, rows, short, table},
+    output::{
+        Document, Row, amount, any_rows, any_table, columns, fields, named, or_dash, paragraphs,
+        short, table,
+    },
 };
 use cowboy_devnet::types::{
-    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, LogLine, Usage,
+    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, Handler, LogLine, Usage,
 };
 use serde_json::Value;
 
 impl Row for ActorSummary {
-    const HEADER: &'static [&'static str] =
-        &["actor", "name", "deployer", ">deployed at", ">balance"];
-    const LEAST: &'static [&'static str] = &["deployed at", "name"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.actor.to_string(),
-            self.name.clone().unwrap_or_else(|| "-".to_owned()),
-            self.deployer_name.clone().unwrap_or_else(|| self.deployer.to_string()),
-            self.deployed_at.to_string(),
-            amount(*self.balance),
-        ]
+    columns! { self;
+        "actor" => self.actor.to_string(),
+        "name" => or_dash(self.name.clone()),
+        "deployer" => self.deployer_name.clone().unwrap_or_else(|| self.deployer.to_string()),
+        ">deployed at" => self.deployed_at.to_string(),
+        ">balance" => amount(*self.balance),
     }
+    const LEAST: &'static [&'static str] = &["deployed at", "name"];
 
     fn id(&self) -> String {
         self.actor.to_string()
     }
 }
 
+/// The signature of each handler, and its line.
+pub fn handler_rows(handlers: &[Handler]) -> impl Iterator<Item = Vec<String>> {
+    handlers.iter().map(|handler| {
+        let signature = format!("{}({})", handler.name, handler.parameters.join(", "));
+        vec![signature, handler.line.to_string()]
+    })
+}
+
 impl Document for Actor {
     fn text(&self) -> String {
-        let mut text = fields(&[
+        let head = fields(&[
             ("actor", named(self.name.as_deref(), &self.actor)),
             ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
             ("code", self.code.to_string()),
@@ -39,21 +45,14 @@ impl Document for Actor {
             ("balance", amount(*self.balance)),
             ("retained", format!("{} bytes", self.retained)),
         ]);
-        let handlers = self.handlers.iter().map(|handler| {
-            let signature = format!("{}({})", handler.name, handler.parameters.join(", "));
-            vec![signature, handler.line.to_string()]
-        });
-        text += "\n\n";
-        text += &table(&["handler", ">line"], handlers);
-        if !self.state.is_empty() {
-            let rows = self.state.iter().map(|e| vec![e.key.clone(), brief(&e.value)]);
-            text += "\n\n";
-            text += &table(&["key", "value"], rows);
-        }
-        if let Some(next) = &self.next {
-            text += &format!("\n\nmore from `{next}` on: --limit, --prefix");
-        }
-        text
+        let state = self.state.iter().map(|e| vec![e.key.clone(), brief(&e.value)]);
+        let more = |next: &String| format!("more from `{next}` on: --limit, --prefix");
+        paragraphs([
+            head,
+            table(&["handler", ">line"], handler_rows(&self.handlers)),
+            any_table(&["key", "value"], state),
+            self.next.as_ref().map(more).unwrap_or_default(),
+        ])
     }
 
     fn id(&self) -> String {
@@ -78,34 +77,24 @@ impl Document for DryRun {
         lines.push(("calls", self.deliveries.to_string()));
         lines.push(("cycles", divided(self.usage.cycles, causes(&self.usage))));
         lines.push(("cells", self.usage.cells.to_string()));
-        let mut text = fields(&lines);
-        if !self.changes.is_empty() {
-            let value = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), brief);
-            let rows = self.changes.iter().map(|change| {
-                let actor = short(&change.actor);
-                let (before, after) = (value(change.before.as_ref()), value(change.after.as_ref()));
-                vec![actor, change.key.clone(), before, after]
-            });
-            text += "\n\n";
-            text += &table(&["actor", "key", "before", "after"], rows);
-        }
-        let timers = allowance::told(&self.events);
-        if !timers.is_empty() {
-            let rows = timers.iter().map(|timer| {
-                let payer = if timer.fee_payer == timer.actor { "the actor" } else { "the caller" };
-                let (id, actor) = (short(&timer.timer_id), short(&timer.actor));
-                let cost = amount(*timer.max_cost);
-                vec![id, actor, timer.height.to_string(), payer.to_owned(), cost]
-            });
-            text += "\n\n";
-            text += &table(&["timer", "actor", ">height", "payer", ">costs at most"], rows);
-        }
-        text += &receipt_log(&self.log);
-        if !self.events.is_empty() {
-            text += "\n\n";
-            text += &rows(&self.events);
-        }
-        text
+        let value = |value: &Option<Value>| or_dash(value.as_ref().map(brief));
+        let changes = self.changes.iter().map(|change| {
+            let (before, after) = (value(&change.before), value(&change.after));
+            vec![short(&change.actor), change.key.clone(), before, after]
+        });
+        let timers = allowance::told(&self.events).into_iter().map(|timer| {
+            let payer = if timer.fee_payer == timer.actor { "the actor" } else { "the caller" };
+            let (id, actor) = (short(&timer.timer_id), short(&timer.actor));
+            let cost = amount(*timer.max_cost);
+            vec![id, actor, timer.height.to_string(), payer.to_owned(), cost]
+        });
+        paragraphs([
+            fields(&lines),
+            any_table(&["actor", "key", "before", "after"], changes),
+            any_table(&["timer", "actor", ">height", "payer", ">costs at most"], timers),
+            receipt_log(&self.log),
+            any_rows(&self.events),
+        ])
     }
 
     fn id(&self) -> String {
@@ -138,13 +127,10 @@ pub fn receipt_fields(
     lines
 }
 
-/// Log lines as a table after an empty line; empty if `lines` is.
+/// Log lines as a table; empty if `lines` is.
 pub fn receipt_log(lines: &[LogLine]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
     let rows = lines.iter().map(|line| vec![short(&line.actor), line.text.clone()]);
-    format!("\n\n{}", table(&["actor", "log"], rows))
+    any_table(&["actor", "log"], rows)
 }
 
 fn causes(usage: &Usage) -> [(&'static str, u64); 7] {

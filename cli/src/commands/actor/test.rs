@@ -30,7 +30,8 @@ pub struct Test {
     #[arg(long, value_name = "N")]
     cycles: Option<u64>,
     /// Timer policy: eip1559, fifo or gba-auction; a test sets its own with mock.policy
-    #[arg(long, value_name = "POLICY", default_value = "eip1559", value_parser = policy)]
+    #[arg(long, value_name = "POLICY", default_value = "eip1559")]
+    #[arg(value_parser = args::named("policy", Policy::ALL))]
     policy: Policy,
     /// Make fires and callbacks cost what they cost on a new devnet, as mock.charge does
     #[arg(long)]
@@ -38,10 +39,6 @@ pub struct Test {
     /// The actor's balance at the beginning of each test: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     balance: Wei,
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    args::one_of("policy", text, Policy::ALL)
 }
 
 /// The results of a module's tests.

@@ -4,7 +4,7 @@ use crate::{
     args,
     context::{Context, Deadline, reach},
     error::{CliError, Exit},
-    output::{Document, fields, millis},
+    output::{Document, fields, millis, to_ms},
 };
 use clap::Args;
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl Advance {
             from: advance.from,
             to: advance.to,
             blocks: advance.to - advance.from,
-            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            elapsed_ms: to_ms(started.elapsed()),
         })
     }
 }

@@ -1,7 +1,6 @@
 //! `chain`: blocks, transactions, events.
 
 pub(super) mod advance;
-mod burned;
 pub(super) mod params;
 mod verify;
 
@@ -15,14 +14,20 @@ use crate::{
     complete,
     context::{Context, Deadline, reach},
     error::{CliError, Exit},
-    output::{Document, Row, amount, data, fields, named, rows, short, table},
+    output::{
+        ColumnOf, Document, Row, amount, any_rows, any_table_of, columns, data, fields, named,
+        or_dash, paragraphs, short, table,
+    },
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     client::{BlockAt, Client},
     report::RECENT_BLOCKS,
-    types::{Block, BlockNotice, Event, EventQuery, Fee, Head, Transaction, TransactionStatus},
+    types::{
+        AmountText, Block, BlockFire, BlockNotice, BlockTransaction, Burned, Event, EventQuery,
+        Fee, Head, Transaction, TransactionStatus,
+    },
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -104,24 +109,23 @@ pub enum Chain {
 impl Chain {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
-            Self::Params(params) => return params.run(cx).await,
-            Self::Advance(advance) => return advance.run(cx).await,
-            Self::Prove { kind, key, wanted } => return proof::prove(cx, &kind, key, wanted).await,
-            Self::Verify(proof) => return verify::run(cx, proof).await,
-            _ => {}
-        }
-        let client = cx.client()?;
-        match self {
-            Self::Params(_) | Self::Advance(_) | Self::Prove { .. } | Self::Verify(_) => Ok(()),
-            Self::Head => cx.ui.document(&client.head().await?),
-            Self::Burned => cx.ui.document(&client.burned().await?),
+            Self::Params(params) => params.run(cx).await,
+            Self::Advance(advance) => advance.run(cx).await,
+            Self::Prove { kind, key, wanted } => proof::prove(cx, &kind, key, wanted).await,
+            Self::Verify(proof) => verify::run(cx, proof).await,
+            Self::Head => cx.ui.document(&cx.client()?.head().await?),
+            Self::Burned => cx.ui.document(&cx.client()?.burned().await?),
             Self::Block { at } => {
+                let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.block(at).await?)
             }
-            Self::Tx { hash } => cx.ui.document(&client.transaction(&hash).await?),
-            Self::Events { follow, kind, from } => events(cx, &client, follow, kind, from).await,
+            Self::Tx { hash } => cx.ui.document(&cx.client()?.transaction(&hash).await?),
+            Self::Events { follow, kind, from } => {
+                events(cx, &cx.client()?, follow, kind, from).await
+            }
             Self::Wait { at, timeout } => {
+                let client = cx.client()?;
                 let BlockAt::Height(height) = at.resolve(&client).await? else {
                     return Err(CliError::new(Exit::Usage, "latest is not a height to wait for")
                         .hint("say which: cowboyctl chain wait +1"));
@@ -141,10 +145,7 @@ async fn events(
     from: Option<HeightArg>,
 ) -> Result<(), CliError> {
     let from = match from {
-        Some(at) => match at.resolve(client).await? {
-            BlockAt::Height(height) => Some(height),
-            BlockAt::Latest => Some(client.head().await?.height),
-        },
+        Some(at) => Some(at.height(client).await?),
         None => None,
     };
     if follow {
@@ -188,13 +189,29 @@ impl Document for Head {
     }
 }
 
+const TRANSACTIONS: &[ColumnOf<BlockTransaction>] = &[
+    ("transaction", |transaction| transaction.hash.to_string()),
+    ("kind", |transaction| transaction.kind.clone()),
+    ("sender", |transaction| short(&transaction.sender)),
+    ("status", |transaction| status(transaction.status).to_owned()),
+];
+
+const FIRES: &[ColumnOf<BlockFire>] = &[
+    ("timer", |fire| fire.timer_id.to_string()),
+    ("actor", |fire| short(&fire.actor)),
+    ("handler", |fire| fire.handler.clone()),
+    (">due at", |fire| fire.due_at.to_string()),
+    ("status", |fire| fire.status.to_string()),
+    (">cycles", |fire| fire.cycles.to_string()),
+];
+
 impl Document for Block {
     fn text(&self) -> String {
-        let mut text = fields(&[
+        let head = fields(&[
             ("height", self.height.to_string()),
             ("hash", self.hash.to_string()),
             ("parent", self.parent.to_string()),
-            ("proposer", self.proposer.clone().unwrap_or_else(|| "-".to_owned())),
+            ("proposer", or_dash(self.proposer.clone())),
             ("view", self.view.to_string()),
             ("timestamp", self.timestamp.to_string()),
             ("state root", self.state_root.to_string()),
@@ -206,38 +223,12 @@ impl Document for Block {
             ("timers fired", self.fires.len().to_string()),
             ("events", self.events.len().to_string()),
         ]);
-        if !self.transactions.is_empty() {
-            let rows = self.transactions.iter().map(|transaction| {
-                vec![
-                    transaction.hash.to_string(),
-                    transaction.kind.clone(),
-                    short(&transaction.sender),
-                    status(transaction.status).to_owned(),
-                ]
-            });
-            text += "\n\n";
-            text += &table(&["transaction", "kind", "sender", "status"], rows);
-        }
-        if !self.fires.is_empty() {
-            let rows = self.fires.iter().map(|fire| {
-                vec![
-                    fire.timer_id.to_string(),
-                    short(&fire.actor),
-                    fire.handler.clone(),
-                    fire.due_at.to_string(),
-                    fire.status.to_string(),
-                    fire.cycles.to_string(),
-                ]
-            });
-            let header = ["timer", "actor", "handler", ">due at", "status", ">cycles"];
-            text += "\n\n";
-            text += &table(&header, rows);
-        }
-        if !self.events.is_empty() {
-            text += "\n\n";
-            text += &rows(&self.events);
-        }
-        text
+        paragraphs([
+            head,
+            any_table_of(TRANSACTIONS, &self.transactions),
+            any_table_of(FIRES, &self.fires),
+            any_rows(&self.events),
+        ])
     }
 
     fn id(&self) -> String {
@@ -266,9 +257,7 @@ impl Document for Transaction {
         if let Some(allowance) = &self.timer_allowance {
             lines.push(("timers may take", amount(**allowance)));
         }
-        if let Some(height) = self.height {
-            lines.push(("block", height.to_string()));
-        }
+        lines.extend(self.height.map(|height| ("block", height.to_string())));
         if let Some(fee) = &self.fee {
             let paid = amount(fee.burned.saturating_add(*fee.tip));
             let unused = match fee.unused {
@@ -291,13 +280,8 @@ impl Document for Transaction {
             let success = self.status == TransactionStatus::Success;
             lines.extend(actor::receipt_fields(receipt, success, self.fee.as_ref()));
         }
-        let mut text = fields(&lines);
-        text += &actor::receipt_log(self.actor.as_ref().map_or(&[], |receipt| &receipt.log));
-        if !self.events.is_empty() {
-            text += "\n\n";
-            text += &rows(&self.events);
-        }
-        text
+        let log = actor::receipt_log(self.actor.as_ref().map_or(&[], |receipt| &receipt.log));
+        paragraphs([fields(&lines), log, any_rows(&self.events)])
     }
 
     fn id(&self) -> String {
@@ -306,10 +290,10 @@ impl Document for Transaction {
 }
 
 impl Row for Event {
-    const HEADER: &'static [&'static str] = &[">height", "event", "data"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![self.height.to_string(), self.kind.clone(), data(&self.data)]
+    columns! { self;
+        ">height" => self.height.to_string(),
+        "event" => self.kind.clone(),
+        "data" => data(&self.data),
     }
 
     fn id(&self) -> String {
@@ -318,34 +302,51 @@ impl Row for Event {
 }
 
 impl Row for BlockNotice {
-    const HEADER: &'static [&'static str] = &[
-        ">height",
-        "hash",
-        "proposer",
-        ">view",
-        ">transactions",
-        "present",
-        "certifies",
-        "events",
-    ];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let kinds = self.events.iter().map(|event| event.kind.as_str());
         // Every block with a certificate has this one.
-        let kinds: BTreeSet<_> = kinds.filter(|kind| *kind != "PresenceDerived").collect();
-        vec![
-            self.height.to_string(),
-            short(&self.hash),
-            self.proposer.clone().unwrap_or_else(|| "-".to_owned()),
-            self.view.to_string(),
-            self.transactions.to_string(),
-            format!("{}/{}", self.present, self.registry_len),
-            list(&self.certificate_for),
-            kinds.into_iter().collect::<Vec<_>>().join(" "),
-        ]
+        let kinds = kinds.filter(|kind| *kind != "PresenceDerived").collect::<BTreeSet<_>>();
+        ">height" => self.height.to_string(),
+        "hash" => short(&self.hash),
+        "proposer" => or_dash(self.proposer.clone()),
+        ">view" => self.view.to_string(),
+        ">transactions" => self.transactions.to_string(),
+        "present" => format!("{}/{}", self.present, self.registry_len),
+        "certifies" => list(&self.certificate_for),
+        "events" => kinds.into_iter().collect::<Vec<_>>().join(" "),
     }
 
     fn id(&self) -> String {
         self.height.to_string()
+    }
+}
+
+impl Document for Burned {
+    fn text(&self) -> String {
+        let total = self.total.get();
+        let share = |part: &AmountText| {
+            let per_mille = part.get().saturating_mul(1_000).checked_div(total).unwrap_or(0);
+            format!("{}.{}%", per_mille / 10, per_mille % 10)
+        };
+        let row = |lane: &str, part: &AmountText, what: &str| {
+            vec![lane.to_owned(), amount(**part), share(part), what.to_owned()]
+        };
+        let rows = [
+            row("transactions", &self.transactions, "basefees of cycles and cells"),
+            row("timers", &self.timers, "basefees of fires: cycles, lane and cells"),
+            row("questions", &self.questions, "to gas bidding agents, by the owners of timers"),
+            row("callbacks", &self.callbacks, "to actors, when their jobs end"),
+            row("penalties", &self.penalties, "slashed from stakes, balances and bonds"),
+        ];
+        fields(&[
+            ("after block", self.height.to_string()),
+            ("burned", amount(*self.total)),
+            ("lane basefee", format!("{} of timers and questions", amount(*self.lane_basefee))),
+        ]) + "\n\n"
+            + &table(&["lane", ">burned", ">share", "of"], rows)
+    }
+
+    fn id(&self) -> String {
+        self.total.to_string()
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit, nearest},
-    output::{Document, Row, fields},
+    output::{Document, Row, columns, fields, or_dash},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
@@ -89,8 +89,7 @@ pub struct ChangedParameter {
 
 impl Params {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         match self {
             Self::Get { key: None } => cx.ui.list(&client.governance().await?),
             Self::Get { key: Some(key) } => {
@@ -293,14 +292,14 @@ fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter,
                 names.iter().flat_map(|key| [Some(key.as_str()), key.rsplit([':', '.']).next()]);
             Err(error.detail(match nearest(key, parts.flatten()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known: {}", one_of_two(&names)),
+                None => {
+                    // Every other one is a key.
+                    let names: Vec<_> = names.iter().step_by(2).map(String::as_str).collect();
+                    format!("known: {}", names.join(", "))
+                }
             }))
         }
     }
-}
-
-fn one_of_two(names: &[String]) -> String {
-    names.iter().step_by(2).map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a key ends with `ending`, at the boundary of a part.
@@ -309,26 +308,19 @@ fn ends(key: &str, ending: &str) -> bool {
 }
 
 impl Row for GovernedParameter {
-    const HEADER: &'static [&'static str] =
-        &["name", ">value", "unit", ">genesis", ">least", ">most", "pending", "source", "meaning"];
+    columns! { self;
+        "name" => self.name.clone(),
+        ">value" => self.value.to_string(),
+        "unit" => self.unit.clone(),
+        ">genesis" => self.genesis.to_string(),
+        ">least" => or_dash(self.min),
+        ">most" => or_dash(self.max),
+        "pending" => or_dash(pending(self)),
+        "source" => self.source.clone(),
+        "meaning" => self.about.clone(),
+    }
     const LEAST: &'static [&'static str] =
         &["source", "meaning", "genesis", "least", "most", "unit"];
-
-    fn cells(&self) -> Vec<String> {
-        let bound =
-            |bound: Option<u64>| bound.map_or_else(|| "-".to_owned(), |bound| bound.to_string());
-        vec![
-            self.name.clone(),
-            self.value.to_string(),
-            self.unit.clone(),
-            self.genesis.to_string(),
-            bound(self.min),
-            bound(self.max),
-            pending(self).unwrap_or_else(|| "-".to_owned()),
-            self.source.clone(),
-            self.about.clone(),
-        ]
-    }
 
     fn id(&self) -> String {
         self.name.clone()
@@ -353,12 +345,8 @@ impl Document for GovernedParameter {
             ("value", self.value.to_string()),
             ("unit", self.unit.clone()),
         ];
-        if let Some(since) = self.since {
-            lines.push(("since block", since.to_string()));
-        }
-        if let Some(pending) = pending(self) {
-            lines.push(("pending", pending));
-        }
+        lines.extend(self.since.map(|since| ("since block", since.to_string())));
+        lines.extend(pending(self).map(|pending| ("pending", pending)));
         lines.push(("at genesis", self.genesis.to_string()));
         lines.push(("range", range));
         lines.push(("source", self.source.clone()));
@@ -382,9 +370,7 @@ impl Document for Set {
                 (key.as_str(), format!("{value}, before {before}"))
             }));
         }
-        if let Some(from) = self.from {
-            lines.push(("holds from", from.to_string()));
-        }
+        lines.extend(self.from.map(|from| ("holds from", from.to_string())));
         let none = || "none: a dry run".to_owned();
         let transaction = self.transaction.map_or_else(none, |hash| hash.to_string());
         lines.push(("transaction", transaction));

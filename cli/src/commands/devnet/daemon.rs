@@ -12,11 +12,13 @@ use crate::{
 };
 use cowboy_devnet::{
     client::Client,
-    orchestrator::home::{DevnetHome, DevnetRecord, DevnetState},
+    orchestrator::home::{DevnetHome, DevnetState},
     topology::Plan,
 };
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, File},
+    io,
     path::Path,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -49,25 +51,14 @@ pub async fn start(
     let deadline = Deadline::after(up.timeout);
     let mut child = spawn(up, devnet)?;
     let (who, log) = (format!("devnet `{}`", devnet.name()), devnet.log_path());
-    let id = child.id().expect("the child has not been waited for");
     let awaited = format!("devnet {}", plan.name);
-    let ready = deadline.wait_for(cx.ui, &awaited, async |wait| {
-        wait.saw(format!("process {id}"));
-        ready(devnet, id).await
-    });
-    let ready = tokio::select! {
-        ended = child.wait() => return Err(died(cx, &who, &log, ended)),
-        ready = ready => ready,
-        _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+    let look = |id| {
+        Ok(match devnet.state()? {
+            DevnetState::Running(record) if record.pid == id => Some(record),
+            _ => None,
+        })
     };
-    let record = match ready {
-        Ok(record) => record,
-        Err(error) => {
-            // A devnet that comes up later would go unnoticed.
-            child.kill().await?;
-            return Err(error);
-        }
-    };
+    let record = until_ready(cx, (&who, &log), &awaited, &mut child, deadline, look).await?;
     let client = Client::of_devnet(devnet)?;
     let head = match up.wait {
         None => client.head().await?,
@@ -106,17 +97,21 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
     if let Some(file) = &up.file {
         command.arg("--file").arg(file);
     }
+    in_background(command, log).map_err(io)
+}
+
+/// Starts a process without input, with its output in a log.
+pub fn in_background(mut command: Command, log: File) -> io::Result<Child> {
     with_own_variables(&mut command)
         .stdin(Stdio::null())
-        .stdout(log.try_clone().map_err(io)?)
+        .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()
-        .map_err(io)
 }
 
 /// Removes the variables of options and the configuration file from the command, whose command line
 /// says everything.
-pub fn with_own_variables(command: &mut Command) -> &mut Command {
+fn with_own_variables(command: &mut Command) -> &mut Command {
     for (variable, _) in env::vars_os() {
         let name = variable.to_string_lossy();
         if name.starts_with("COWBOYCTL_") && !KEPT_VARIABLES.contains(&name.as_ref()) {
@@ -127,20 +122,40 @@ pub fn with_own_variables(command: &mut Command) -> &mut Command {
     command.env(config::VARIABLE, "/dev/null")
 }
 
-/// Waits until the child has recorded its API's URL.
-async fn ready(devnet: &DevnetHome, child: u32) -> Result<DevnetRecord, CliError> {
-    let mut looks = tokio::time::interval(LOOK);
-    loop {
-        looks.tick().await;
-        if let DevnetState::Running(record) = devnet.state()?
-            && record.pid == child
-        {
-            return Ok(record);
+/// Waits until `look`, called with the child's pid, returns the record of the child that is ready;
+/// kills a child that does not get there in time.
+pub async fn until_ready<T>(
+    cx: &Context,
+    (who, log): (&str, &Path),
+    awaited: &str,
+    child: &mut Child,
+    deadline: Deadline,
+    look: impl Fn(u32) -> Result<Option<T>, CliError>,
+) -> Result<T, CliError> {
+    let id = child.id().expect("the child has not been waited for");
+    let ready = deadline.wait_for(cx.ui, awaited, async |wait| {
+        wait.saw(format!("process {id}"));
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            looks.tick().await;
+            if let Some(record) = look(id)? {
+                return Ok(record);
+            }
         }
+    });
+    let ready = tokio::select! {
+        ended = child.wait() => return Err(died(cx, who, log, ended)),
+        ready = ready => ready,
+        _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+    };
+    if ready.is_err() {
+        // One that comes up later would go unnoticed.
+        child.kill().await?;
     }
+    ready
 }
 
-pub fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) -> CliError {
+fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) -> CliError {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();

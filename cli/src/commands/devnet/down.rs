@@ -16,7 +16,7 @@ use cowboy_devnet::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::time::Duration;
-use tokio::time::{Instant, interval, timeout_at};
+use tokio::time::{interval, timeout};
 
 /// How often a stopping devnet is checked.
 const LOOK: Duration = Duration::from_millis(10);
@@ -26,17 +26,9 @@ const ASKING: Duration = Duration::from_secs(2);
 
 const SIGNAL_GRACE: Duration = Duration::from_secs(5);
 
+/// The devnet to stop, and how long it may take.
 #[derive(Debug, Args)]
 pub struct Down {
-    #[command(flatten)]
-    which: Which,
-    /// Maximum time for the devnet to stop by itself before it is killed
-    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
-    timeout: Duration,
-}
-
-#[derive(Debug, Args)]
-pub struct Reset {
     #[command(flatten)]
     which: Which,
     /// Maximum time for the devnet to stop by itself before it is killed
@@ -96,10 +88,9 @@ impl Down {
         }
         cx.ui.document(&report)
     }
-}
 
-impl Reset {
-    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+    /// `devnet reset`: stops it, and deletes its chain.
+    pub async fn reset(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
         let was_running = stop(&devnet, self.timeout).await?.is_some();
         devnet.lock()?.reset()?;
@@ -122,16 +113,17 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
     }
     let name = devnet.name().clone();
     let report = |how| Ok(Some(DownReport { name: name.clone(), pid: holder.pid(), how }));
+    let released = || Ok(LockHolder::of(devnet)? != holder);
     let asked = match Client::of_devnet(devnet) {
         Ok(client) => client.with_timeout(ASKING).shutdown().await.is_ok(),
         Err(_) => false,
     };
-    if asked && gone(devnet, holder, grace).await? {
+    if asked && gone_within(grace, released).await? {
         return report(How::Gracefully);
     }
     for (number, how) in [(Signal::TERM, How::Terminated), (Signal::KILL, How::Killed)] {
         // The process may have ended meanwhile, and its pid may belong to another one.
-        if LockHolder::of(devnet)? != holder {
+        if released()? {
             return report(how);
         }
         if let Some(process) = holder.pid().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
@@ -146,7 +138,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
                 }
             }
         }
-        if gone(devnet, holder, SIGNAL_GRACE).await? {
+        if gone_within(SIGNAL_GRACE, released).await? {
             devnet.lock()?.clean()?;
             return report(how);
         }
@@ -181,21 +173,21 @@ impl LockHolder {
     }
 }
 
-/// Whether the process releases the devnet within `grace`.
-async fn gone(devnet: &DevnetHome, holder: LockHolder, grace: Duration) -> Result<bool, CliError> {
+/// Whether something is gone within `grace`.
+pub async fn gone_within(
+    grace: Duration,
+    is_gone: impl Fn() -> Result<bool, CliError>,
+) -> Result<bool, CliError> {
     let mut looks = interval(LOOK);
     let wait = async {
         loop {
             looks.tick().await;
-            if LockHolder::of(devnet)? != holder {
-                return Ok(());
+            if is_gone()? {
+                return Ok(true);
             }
         }
     };
-    match timeout_at(Instant::now() + grace, wait).await {
-        Ok(outcome) => outcome.map(|()| true),
-        Err(_) => Ok(false),
-    }
+    timeout(grace, wait).await.unwrap_or(Ok(false))
 }
 
 impl Document for DownReport {

@@ -3,7 +3,7 @@
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::{Document, amount, fields, millis, raw, table, warn},
+    output::{ColumnOf, Document, amount, fields, millis, paragraphs, raw, table_of, to_ms, warn},
 };
 use clap::Args;
 use cowboy_devnet::{
@@ -199,7 +199,7 @@ impl Resolved {
             file,
             valid: true,
             name: plan.name.clone(),
-            block_time_ms: u64::try_from(plan.block_time.as_millis()).unwrap_or(u64::MAX),
+            block_time_ms: to_ms(plan.block_time),
             seed: plan.seed,
             presence: PresenceForecast {
                 threshold_rule: feasibility.rule.to_string(),
@@ -271,10 +271,33 @@ fn starved(timers: &timer::Params) -> Option<String> {
     })
 }
 
+const VALIDATORS: &[ColumnOf<NodeKind>] = &[
+    ("validator", |validator| validator.name.to_string()),
+    ("address", |validator| validator.address.clone()),
+];
+
+const RUNNERS: &[ColumnOf<RunnerNode>] = &[
+    ("runner", |runner| runner.name.to_string()),
+    ("address", |runner| runner.address.clone()),
+    ("kinds", |runner| runner.kinds.join(",")),
+    (">stake", |runner| money(&runner.stake)),
+    (">price per second", |runner| money(&runner.price_per_second)),
+    (">jobs", |runner| runner.max_concurrent_jobs.to_string()),
+];
+
+const ACCOUNTS: &[ColumnOf<Endowed>] = &[
+    ("account", |account| account.name.to_string()),
+    ("address", |account| account.address.clone()),
+    (">balance", |account| money(&account.balance)),
+];
+
+fn money(wei: &str) -> String {
+    amount(wei.parse().expect("an amount prints as one"))
+}
+
 impl Document for Resolved {
     fn text(&self) -> String {
         let presence = &self.presence;
-        let money = |wei: &str| amount(wei.parse().expect("an amount prints as one"));
         let head = fields(&[
             ("devnet", self.name.to_string()),
             ("block time", millis(self.block_time_ms)),
@@ -311,28 +334,12 @@ impl Document for Resolved {
             ("timers", self.timers_in_words()),
             ("api port", self.api_port.map_or_else(|| "any".to_owned(), |port| port.to_string())),
         ]);
-        let validators =
-            self.validators.iter().map(|v| vec![v.name.to_string(), v.address.clone()]);
-        let runners = self.runners.iter().map(|runner| {
-            vec![
-                runner.name.to_string(),
-                runner.address.clone(),
-                runner.kinds.join(","),
-                money(&runner.stake),
-                money(&runner.price_per_second),
-                runner.max_concurrent_jobs.to_string(),
-            ]
-        });
-        let accounts = self.accounts.iter().map(|account| {
-            vec![account.name.to_string(), account.address.clone(), money(&account.balance)]
-        });
-        [
+        paragraphs([
             head,
-            table(&["validator", "address"], validators),
-            table(&["runner", "address", "kinds", ">stake", ">price per second", ">jobs"], runners),
-            table(&["account", "address", ">balance"], accounts),
-        ]
-        .join("\n\n")
+            table_of(&[], VALIDATORS, &self.validators),
+            table_of(&[], RUNNERS, &self.runners),
+            table_of(&[], ACCOUNTS, &self.accounts),
+        ])
     }
 
     fn id(&self) -> String {

@@ -134,14 +134,12 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
 pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     let path = devnet.log_path();
     let io = |source: io::Error| FileError::Io { path: path.clone(), source };
-    match fs::remove_file(part_before(&path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
-        _ => {}
-    }
-    match fs::rename(&path, path.with_extension("log.old")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
-        _ => {}
-    }
+    let if_there = |done: io::Result<()>| match done {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
+        _ => Ok(()),
+    };
+    if_there(fs::remove_file(part_before(&path)))?;
+    if_there(fs::rename(&path, path.with_extension("log.old")))?;
     Ok(OpenOptions::new().append(true).create(true).open(&path).map_err(io)?)
 }
 

@@ -3,6 +3,7 @@
 use super::{Which, status::plan};
 use crate::{
     context::Context,
+    dashboard::names,
     error::{CliError, Exit},
     output::raw,
 };
@@ -153,15 +154,6 @@ impl Log {
         self.file = BufReader::new(file);
         Ok(())
     }
-}
-
-/// Whether a line has `word` as a whole word: `validator-1` is not in `validator-10`.
-fn names(line: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    line.match_indices(word).any(|(start, _)| {
-        let end = start + word.len();
-        !line[..start].ends_with(is_part) && !line[end..].starts_with(is_part)
-    })
 }
 
 #[cfg(test)]

@@ -14,16 +14,12 @@ pub(super) mod snapshot;
 pub(super) mod status;
 pub(super) mod up;
 
-pub use down::stop;
+pub use down::{gone_within, stop};
 pub use ready::UpReport;
 pub use up::{Up, saved_plan};
 
 use super::{block_on, to_end};
-use crate::{
-    complete,
-    context::Context,
-    error::{CliError, Exit},
-};
+use crate::{complete, context::Context, error::CliError};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::topology::Name;
@@ -57,7 +53,7 @@ pub enum Devnet {
     /// Check a topology and show what it resolves to
     Validate(file::Validate),
     /// Stop a devnet and delete its chain; keys and topology stay
-    Reset(down::Reset),
+    Reset(down::Down),
     /// Remove devnets with their chains, keys and logs; snapshots stay
     Rm(rm::Rm),
     /// Save a devnet's state, and restore it
@@ -89,7 +85,7 @@ impl Devnet {
             Self::Env(which) => status::env(cx, which.named.as_ref()),
             Self::Init(init) => init.run(cx),
             Self::Validate(validate) => validate.run(cx),
-            Self::Reset(reset) => block_on(reset.run(cx)),
+            Self::Reset(down) => block_on(down.reset(cx)),
             Self::Rm(rm) => block_on(rm.run(cx)),
             Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),
             Self::Report(report) => block_on(report.run(cx)),
@@ -112,9 +108,4 @@ fn start(cx: &Context, up: &Up) -> Result<(), CliError> {
 pub async fn detached(cx: &Context, up: &Up) -> Result<UpReport, CliError> {
     let (plan, devnet) = up.resolve(cx)?;
     daemon::start(cx, up, &plan, &devnet).await
-}
-
-fn not_running(name: &Name) -> CliError {
-    CliError::new(Exit::NotRunning, format!("devnet `{name}` is not running"))
-        .hint(format!("start it: cowboyctl devnet up --detach --name {name}"))
 }

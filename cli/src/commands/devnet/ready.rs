@@ -2,7 +2,7 @@
 
 use crate::{
     error::CliError,
-    output::{Document, fields, millis, short, warn},
+    output::{Document, fields, millis, short, to_ms, warn},
 };
 use cowboy_devnet::{
     client::Client,
@@ -56,7 +56,7 @@ impl UpReport {
             validators,
             runners,
             pid: record.pid,
-            ready_ms: u64::try_from(ready.as_millis()).unwrap_or(u64::MAX),
+            ready_ms: to_ms(ready),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     args, complete,
     context::{self, Context},
     error::{CliError, Exit},
-    output::Row,
+    output::{Row, columns},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -81,11 +81,10 @@ fn runs(devnet: &DevnetHome) -> Result<bool, CliError> {
 }
 
 impl Row for RmReport {
-    const HEADER: &'static [&'static str] = &["removed", "ran"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let ran = if self.was_running { "yes" } else { "no" };
-        vec![self.name.to_string(), ran.to_owned()]
+        "removed" => self.name.to_string(),
+        "ran" => ran.to_owned(),
     }
 
     fn id(&self) -> String {

@@ -4,7 +4,7 @@ use crate::{
     args, complete,
     context::{self, Context},
     error::{CliError, Exit},
-    output::{Document, Row, bytes, fields, millis, seconds_since, short, warn},
+    output::{Document, Row, bytes, columns, fields, millis, seconds_since, short, warn},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -99,8 +99,22 @@ impl Snapshot {
         match self {
             Self::Save(save) => save.run(cx).await,
             Self::Load(load) => load.run(cx),
-            Self::Ls => ls(cx),
-            Self::Rm { snapshots } => rm(cx, &snapshots),
+            Self::Ls => {
+                let (snapshots, unreadable) = Snapshots::of(&context::home()?).list()?;
+                for error in unreadable {
+                    warn(&error.to_string());
+                }
+                cx.ui.list(&snapshots)
+            }
+            Self::Rm { snapshots } => {
+                let all = Snapshots::of(&context::home()?);
+                let mut removed = Vec::new();
+                for snapshot in snapshots {
+                    all.remove(&snapshot)?;
+                    removed.push(Removed { snapshot });
+                }
+                cx.ui.list(&removed)
+            }
         }
     }
 }
@@ -164,24 +178,6 @@ impl LoadSnapshot {
     }
 }
 
-fn ls(cx: &Context) -> Result<(), CliError> {
-    let (snapshots, unreadable) = Snapshots::of(&context::home()?).list()?;
-    for error in unreadable {
-        warn(&error.to_string());
-    }
-    cx.ui.list(&snapshots)
-}
-
-fn rm(cx: &Context, names: &[Name]) -> Result<(), CliError> {
-    let snapshots = Snapshots::of(&context::home()?);
-    let mut removed = Vec::new();
-    for name in names {
-        snapshots.remove(name)?;
-        removed.push(Removed { snapshot: name.clone() });
-    }
-    cx.ui.list(&removed)
-}
-
 impl From<SnapshotError> for CliError {
     fn from(error: SnapshotError) -> Self {
         let what = error.to_string();
@@ -239,16 +235,12 @@ impl Document for Entry {
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] = &["snapshot", "devnet", ">height", ">size", ">age"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.snapshot.clone(),
-            self.devnet.clone(),
-            self.height.to_string(),
-            bytes(self.bytes),
-            seconds_since(*self.created_at, Timestamp::now()),
-        ]
+    columns! { self;
+        "snapshot" => self.snapshot.clone(),
+        "devnet" => self.devnet.clone(),
+        ">height" => self.height.to_string(),
+        ">size" => bytes(self.bytes),
+        ">age" => seconds_since(*self.created_at, Timestamp::now()),
     }
 
     fn id(&self) -> String {
@@ -276,10 +268,8 @@ impl Document for Loaded {
 }
 
 impl Row for Removed {
-    const HEADER: &'static [&'static str] = &["deleted"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![self.snapshot.to_string()]
+    columns! { self;
+        "deleted" => self.snapshot.to_string(),
     }
 
     fn id(&self) -> String {

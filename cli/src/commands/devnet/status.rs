@@ -1,14 +1,17 @@
 //! `devnet ls`, `status` and `env`.
 
-use super::{not_running, saved_plan};
+use super::saved_plan;
 use crate::{
     commands::fault,
     context::{self, Context},
     error::CliError,
-    output::{Document, Row, fields, or_dash, seconds_since, short, table, table_leaving},
+    output::{
+        ColumnOf, Document, Row, columns, fields, or_dash, paragraphs, seconds_since, short,
+        table_of,
+    },
 };
 use cowboy_devnet::{
-    client::Client,
+    client::{Client, ClientError},
     orchestrator::home::{DevnetHome, DevnetState},
     snapshot::{self, StoredHead},
     topology::{Name, Plan},
@@ -119,23 +122,17 @@ pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
 }
 
 impl Row for ListedDevnet {
-    const HEADER: &'static [&'static str] =
-        &["name", "status", ">height", ">validators", ">runners", "control API", ">process"];
-    const LEAST: &'static [&'static str] = &["process", "control API"];
-
-    fn cells(&self) -> Vec<String> {
-        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    columns! { self;
         let mark = if self.current { " (current)" } else { "" };
-        vec![
-            format!("{}{mark}", self.name),
-            self.status.to_owned(),
-            or_dash(self.height.map(|height| height.to_string())),
-            or_dash(self.validators.map(|count| count.to_string())),
-            or_dash(self.runners.map(|count| count.to_string())),
-            or_dash(self.rpc_url.clone()),
-            or_dash(self.pid.map(|pid| pid.to_string())),
-        ]
+        "name" => format!("{}{mark}", self.name),
+        "status" => self.status.to_owned(),
+        ">height" => or_dash(self.height),
+        ">validators" => or_dash(self.validators),
+        ">runners" => or_dash(self.runners),
+        "control API" => or_dash(self.rpc_url.clone()),
+        ">process" => or_dash(self.pid),
     }
+    const LEAST: &'static [&'static str] = &["process", "control API"];
 
     fn id(&self) -> String {
         self.name.to_string()
@@ -154,7 +151,7 @@ pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> 
         cx.ui.document(&Status { died, ..stopped(&devnet) })?;
         // Fails in the same way as any other request to a devnet.
         Client::of_devnet(&devnet)?;
-        return Err(not_running(devnet.name()));
+        return Err(ClientError::NotRunning(devnet.name().clone()).into());
     }
     cx.ui.document(&cx.client_of(&devnet)?.status().await?)
 }
@@ -199,6 +196,26 @@ fn stopped(devnet: &DevnetHome) -> Status {
     }
 }
 
+const VALIDATORS: &[ColumnOf<ValidatorStatus>] = &[
+    (">index", |validator| or_dash(validator.index)),
+    ("validator", |validator| validator.name.clone()),
+    ("address", |validator| validator.address.to_string()),
+    ("status", |validator| validator.status.to_string()),
+    (">height", |validator| validator.height.to_string()),
+];
+
+const RUNNERS: &[ColumnOf<RunnerStatus>] = &[
+    ("runner", |runner| runner.name.clone()),
+    ("address", |runner| runner.address.to_string()),
+    ("status", |runner| match runner.status {
+        RunnerState::Connected => "connected".to_owned(),
+        RunnerState::Connecting => "connecting".to_owned(),
+        RunnerState::Stopped => "stopped".to_owned(),
+    }),
+    ("unmet", |runner| or_dash(runner.unmet.as_ref().map(|unmet| unmet.condition.as_str()))),
+    ("connected to", |runner| runner.connected_validators.join(",")),
+];
+
 impl Document for Status {
     fn text(&self) -> String {
         let running = match (self.running, self.ready) {
@@ -211,18 +228,14 @@ impl Document for Status {
             None => running.to_owned(),
         };
         let mut lines = vec![("devnet", self.name.clone()), ("status", running)];
-        if let Some(chain_id) = self.chain_id {
-            lines.push(("chain", chain_id.to_string()));
-        }
+        lines.extend(self.chain_id.map(|chain_id| ("chain", chain_id.to_string())));
         if let Some(head) = &self.head {
             lines.push(("head", format!("{} ({})", head.height, short(&head.hash))));
         }
         if let Some(oldest) = self.kept_from.filter(|oldest| *oldest > 1) {
             lines.push(("oldest block", format!("{oldest}; those before it were dropped")));
         }
-        if let Some(pid) = self.pid {
-            lines.push(("process", pid.to_string()));
-        }
+        lines.extend(self.pid.map(|pid| ("process", pid.to_string())));
         if let Some(started) = self.started_at {
             lines.push(("up for", seconds_since(*started, Timestamp::now())));
         }
@@ -246,41 +259,11 @@ impl Document for Status {
         if !reasons.is_empty() {
             lines.push(("validators", reasons.join("\n")));
         }
-        let validators = self.validators.iter().map(|validator| {
-            vec![
-                or_dash(validator.index),
-                validator.name.clone(),
-                validator.address.to_string(),
-                validator.status.to_string(),
-                validator.height.to_string(),
-            ]
-        });
-        let runners = self.runners.iter().map(|runner| {
-            let status = match runner.status {
-                RunnerState::Connected => "connected",
-                RunnerState::Connecting => "connecting",
-                RunnerState::Stopped => "stopped",
-            };
-            let unmet = runner.unmet.as_ref();
-            let unmet = unmet.map_or("-", |unmet| unmet.condition.as_str());
-            vec![
-                runner.name.clone(),
-                runner.address.to_string(),
-                status.to_owned(),
-                unmet.to_owned(),
-                runner.connected_validators.join(","),
-            ]
-        });
-        format!(
-            "{}\n\n{}\n\n{}",
+        paragraphs([
             fields(&lines),
-            table(&[">index", "validator", "address", "status", ">height"], validators),
-            table_leaving(
-                &["address"],
-                &["runner", "address", "status", "unmet", "connected to"],
-                runners
-            ),
-        )
+            table_of(&[], VALIDATORS, &self.validators),
+            table_of(&["address"], RUNNERS, &self.runners),
+        ])
     }
 
     fn id(&self) -> String {
@@ -316,7 +299,7 @@ pub fn env(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
     // Fails in the same way as any other request to a devnet.
     Client::of_devnet(&devnet)?;
     let DevnetState::Running(record) = devnet.state()? else {
-        return Err(not_running(devnet.name()));
+        return Err(ClientError::NotRunning(devnet.name().clone()).into());
     };
     cx.ui.document(&Environment {
         home: context::home()?.path().to_owned(),

@@ -9,7 +9,7 @@ use crate::{
     complete::{described, line::Line},
     context::Context,
     error::{CliError, Exit, nearest},
-    output::{Document, Row, fields, table},
+    output::{Document, Row, columns, fields, table},
 };
 use clap::{Args, ValueEnum as _};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
@@ -80,14 +80,11 @@ fn find(all: &[Explanation], name: &str) -> Result<Explanation, CliError> {
 }
 
 fn unknown<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> CliError {
-    let error = CliError::new(Exit::NotFound, format!("unknown name `{name}`"));
     let last = |name: &'n str| name.strip_prefix("topology.").unwrap_or(name);
     let meant = nearest(name, names.clone()).or_else(|| nearest(name, names.map(last)));
-    let error = match meant {
-        Some(meant) => error.detail(format!("did you mean `{meant}`?")),
-        None => error,
-    };
-    error.hint("list the names: cowboyctl explain")
+    CliError::new(Exit::NotFound, format!("unknown name `{name}`"))
+        .meant(meant)
+        .hint("list the names: cowboyctl explain")
 }
 
 /// The names of a topic after its word; otherwise topics and all names.
@@ -108,10 +105,9 @@ fn candidates() -> Vec<CompletionCandidate> {
 }
 
 impl Row for ExplainedName {
-    const HEADER: &'static [&'static str] = &["name", "what it is"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![self.name.clone(), self.about.clone()]
+    columns! { self;
+        "name" => self.name.clone(),
+        "what it is" => self.about.clone(),
     }
 
     fn id(&self) -> String {

@@ -6,12 +6,12 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, fields, or_dash, table, table_leaving},
+    output::{ColumnOf, Document, any_table, fields, or_dash, paragraphs, table_of},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::types::{
-    Explanation, ExplanationQuery, JobStatus, MruRead, PresenceRead, SeedSource,
+    Candidate, Explanation, ExplanationQuery, JobStatus, MruRead, PresenceRead, SeedSource,
 };
 use serde::Serialize;
 
@@ -136,6 +136,15 @@ impl Document for Explained {
     }
 }
 
+const CANDIDATES: &[ColumnOf<Candidate>] = &[
+    ("candidate", |candidate| candidate.runner.clone()),
+    ("address", |candidate| candidate.address.to_string()),
+    (">weight", |candidate| or_dash(candidate.weight)),
+    (">in draw 0", |candidate| or_dash(candidate.first_weight.or(candidate.weight))),
+    ("filter", |candidate| candidate.filter.clone().unwrap_or_else(|| "passed".to_owned())),
+    ("reason", |candidate| candidate.reason.clone().unwrap_or_default()),
+];
+
 impl Document for Explanation {
     fn text(&self) -> String {
         let mut head = vec![
@@ -154,49 +163,34 @@ impl Document for Explanation {
             ("MRU record", mru(self.mru_record.as_ref())),
             ("candidates root", or_dash(self.candidates_root)),
         ]);
-        let candidates = self.candidates.iter().map(|candidate| {
-            vec![
-                candidate.runner.clone(),
-                candidate.address.to_string(),
-                or_dash(candidate.weight),
-                or_dash(candidate.first_weight.or(candidate.weight)),
-                candidate.filter.clone().unwrap_or_else(|| "passed".to_owned()),
-                candidate.reason.clone().unwrap_or_default(),
-            ]
+        let draws = self.draws.iter().map(|draw| {
+            let point = format!("{} of {}", draw.r, draw.total);
+            vec![draw.draw.to_string(), point, draw.picked.clone()]
         });
-        let columns = ["candidate", "address", ">weight", ">in draw 0", "filter", "reason"];
-        let mut parts = vec![fields(&head), table_leaving(&["address"], &columns, candidates)];
-        if !self.draws.is_empty() {
-            let draws = self.draws.iter().map(|draw| {
-                let point = format!("{} of {}", draw.r, draw.total);
-                vec![draw.draw.to_string(), point, draw.picked.clone()]
-            });
-            parts.push(table(&[">draw", "point", "picked"], draws));
-        }
-        if !self.withdrawn.is_empty() {
-            let said = self.withdrawn.iter();
-            let said = said.map(|said| vec![said.runner.clone(), said.labels.join(", ")]);
-            parts.push(table(&["runner", "withdrawn now"], said));
-        }
-        if self.under_other_rules.is_empty() {
-            if self.seed_source.is_some() {
-                parts.push("under other rules: the votes are no longer kept".to_owned());
-            }
-        } else {
-            let rules = self.under_other_rules.iter().map(|under| {
-                let drawn = match under.committee.is_empty() {
-                    true => "none".to_owned(),
-                    false => under.committee.join(","),
-                };
-                let rule = match under.in_force {
-                    true => format!("{} (in force)", under.rule),
-                    false => under.rule.clone(),
-                };
-                vec![rule, few(&under.present, self.candidates.len()), drawn]
-            });
-            parts.push(table(&["under rule", "present", "drawn"], rules));
-        }
-        parts.join("\n\n")
+        let said = self.withdrawn.iter();
+        let said = said.map(|said| vec![said.runner.clone(), said.labels.join(", ")]);
+        let rules = self.under_other_rules.iter().map(|under| {
+            let drawn = match under.committee.is_empty() {
+                true => "none".to_owned(),
+                false => under.committee.join(","),
+            };
+            let rule = match under.in_force {
+                true => format!("{} (in force)", under.rule),
+                false => under.rule.clone(),
+            };
+            vec![rule, few(&under.present, self.candidates.len()), drawn]
+        });
+        let rules = match (self.under_other_rules.is_empty(), &self.seed_source) {
+            (true, Some(_)) => "under other rules: the votes are no longer kept".to_owned(),
+            _ => any_table(&["under rule", "present", "drawn"], rules),
+        };
+        paragraphs([
+            fields(&head),
+            table_of(&["address"], CANDIDATES, &self.candidates),
+            any_table(&[">draw", "point", "picked"], draws),
+            any_table(&["runner", "withdrawn now"], said),
+            rules,
+        ])
     }
 
     fn id(&self) -> String {

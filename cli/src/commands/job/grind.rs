@@ -7,7 +7,7 @@
 
 use crate::{
     error::{CliError, Exit},
-    output::{fields, millis, table},
+    output::{fields, millis, or_dash, table},
 };
 use cowboy_devnet::{
     client::Client,
@@ -262,7 +262,6 @@ impl Grind {
             head.push(("tries a second", format!("{tries:.0} (hash, seed and draw)")));
             head.push(("tried here", format!("{} other hashes", self.tries)));
         }
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let rows = self.candidates.iter().map(|c| {
             let tries = c.expected_tries.map(|tries| format!("{tries:.1}"));
             let mut row = vec![c.runner.clone(), c.first.clone()];
@@ -273,8 +272,8 @@ impl Grind {
                 }
                 false => row.extend([
                     or_dash(c.expected_seconds.map(time)),
-                    or_dash(c.hits.map(|hits| hits.to_string())),
-                    or_dash(c.first_hit.map(|first| first.to_string())),
+                    or_dash(c.hits),
+                    or_dash(c.first_hit),
                 ]),
             }
             row

@@ -21,7 +21,7 @@ use crate::{
     error::{CliError, Exit},
     output::{Format, raw},
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     topology::GOVERNANCE,
@@ -40,9 +40,8 @@ pub enum Job {
     Submit(Box<submit::Submit>),
     /// Cancel a job that no runner has committed to yet; its escrow is returned
     Cancel {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
+        #[command(flatten)]
+        which: WhichJob,
         /// The account that submitted it, or that deployed the actor which did
         #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
@@ -54,9 +53,8 @@ pub enum Job {
     /// Slash the bond of the runner whose result was wrong, 1.5 times the job's --max-price; only
     /// for jobs with --verify economic_bond
     Slash {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
+        #[command(flatten)]
+        which: WhichJob,
         /// The system deployer that orders it
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
@@ -69,7 +67,7 @@ pub enum Job {
     Ls {
         /// Only jobs with this status: Pending, Assigned, Running, Committed, Verified, Failed or
         /// Cancelled
-        #[arg(long, add = ArgValueCandidates::new(complete::job_statuses))]
+        #[arg(long, add = ArgValueCandidates::new(|| complete::all(&JobStatus::ALL)))]
         status: Option<JobStatus>,
         /// Only jobs of this kind: custom, http, llm, mcp or eth_send
         #[arg(long, add = ArgValueCandidates::new(complete::job_kinds))]
@@ -85,35 +83,22 @@ pub enum Job {
         limit: usize,
     },
     /// Show a job: its status, its runners and its history
-    Show {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
-    },
+    Show(WhichJob),
     /// Wait until a job is final
     Wait {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
+        #[command(flatten)]
+        which: WhichJob,
         /// Maximum time to wait
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
         timeout: Duration,
     },
     /// A job's verified result; in table format, its raw bytes
-    Result {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
-    },
+    Result(WhichJob),
     /// The runners that each validator dispatched a job to, and the outcomes
     ///
     /// Each validator remembers its last 4,096 dispatches until it stops; none of it is on the
     /// chain. For the runners' answers, see the events of `job show`.
-    Dispatches {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
-    },
+    Dispatches(WhichJob),
     /// Explain how a job's runners were drawn: who was dropped why, seed, weights, draws
     ///
     /// It shows which P(h) decided who is present, each candidate's weight before and after its MRU
@@ -126,53 +111,55 @@ pub enum Job {
     /// Blocks are fetched and verified here, from genesis up to the draw. Nothing that the devnet
     /// says is trusted. If it no longer has those blocks, only the draw is repeated, from what it
     /// recorded: then filters are `recorded only`, and the exit code is 9.
-    VerifySelection {
-        /// The job: a name, its id or enough of its beginning, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
-    },
+    VerifySelection(WhichJob),
+}
+
+/// The job that a command is about.
+#[derive(Debug, Args)]
+pub struct WhichJob {
+    /// The job: a name, its id or enough of its beginning, or latest
+    #[arg(add = ArgValueCandidates::new(complete::jobs))]
+    job: String,
 }
 
 impl Job {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let job = match self {
-            Self::Submit(submit) => return submit.run(cx).await,
-            Self::Cancel { job, from, timeout } => {
+        match self {
+            Self::Submit(submit) => submit.run(cx).await,
+            Self::Cancel { which: WhichJob { job }, from, timeout } => {
                 let payload = |job_id| Payload::CancelJob(CancelJob { job_id });
-                return transact(cx, &job, &from, timeout, payload).await;
+                transact(cx, &job, &from, timeout, payload).await
             }
-            Self::Slash { job, from, timeout } => {
+            Self::Slash { which: WhichJob { job }, from, timeout } => {
                 let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
-                return transact(cx, &job, &from, timeout, payload).await;
+                transact(cx, &job, &from, timeout, payload).await
             }
-            Self::Explain(explain) => return explain.run(cx).await,
-            other => other,
-        };
-        let client = cx.client()?;
-        match job {
-            Self::Submit(_) | Self::Cancel { .. } | Self::Slash { .. } | Self::Explain(_) => {
-                unreachable!("they are run by themselves")
-            }
+            Self::Explain(explain) => explain.run(cx).await,
             Self::Ls { status, kind, submitter, runner, limit } => {
                 let query = JobQuery { status, kind, submitter, runner, limit: Some(limit) };
-                cx.ui.list(&client.jobs(&query).await?)
+                cx.ui.list(&cx.client()?.jobs(&query).await?)
             }
-            Self::Show { job } => cx.ui.document(&client.job(&job).await?),
-            Self::Wait { job, timeout } => {
+            Self::Show(WhichJob { job }) => cx.ui.document(&cx.client()?.job(&job).await?),
+            Self::Wait { which: WhichJob { job }, timeout } => {
+                let client = cx.client()?;
                 let deadline = Deadline::after(timeout);
                 let job = wait_until_final(cx.ui, &client, &job, deadline).await?;
                 cx.ui.document(&job)?;
                 succeeded(&job)
             }
-            Self::Result { job } => {
-                let result = client.job_result(&job).await?;
+            Self::Result(WhichJob { job }) => {
+                let result = cx.client()?.job_result(&job).await?;
                 if cx.ui.format() == Format::Table {
                     return raw(&result.result);
                 }
                 cx.ui.document(&result)
             }
-            Self::Dispatches { job } => cx.ui.list(&client.job_dispatches(&job).await?),
-            Self::VerifySelection { job } => {
+            Self::Dispatches(WhichJob { job }) => {
+                cx.ui.list(&cx.client()?.job_dispatches(&job).await?)
+            }
+            Self::VerifySelection(WhichJob { job }) => {
+                // A devnet that does not run is reported first.
+                cx.client()?;
                 let (root, client) = trust::root(cx)?;
                 let progress = cx.ui.progress("verifying from genesis".to_owned());
                 let check = selection::check(&client, &root, &job, trust::shown(&progress)).await?;
@@ -198,8 +185,7 @@ async fn transact(
     timeout: Duration,
     payload: impl FnOnce(Hash) -> Payload,
 ) -> Result<(), CliError> {
-    let devnet = cx.running(None)?;
-    let client = cx.client_of(&devnet)?;
+    let (devnet, client) = cx.devnet_and_client()?;
     let signer = Signer::find(&devnet, from)?;
     let job_id: HashText = client.job(job).await?.job_id;
     let job = job_id.to_string();

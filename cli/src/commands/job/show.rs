@@ -1,9 +1,11 @@
 //! Text output for jobs and draws.
 
-use super::submit::progress;
 use crate::{
     commands::trust,
-    output::{Document, Row, amount, data, decoded, fields, listed, millis, named, or_dash, table},
+    output::{
+        Document, Row, amount, columns, data, decoded, fields, listed, millis, named, or_dash,
+        progress, table,
+    },
 };
 use cowboy_devnet::{
     types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
@@ -11,23 +13,18 @@ use cowboy_devnet::{
 };
 
 impl Row for JobSummary {
-    const HEADER: &'static [&'static str] =
-        &["job", "name", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
+    columns! { self;
+        "job" => self.job_id.to_string(),
+        "name" => or_dash(self.name.clone()),
+        "kind" => self.kind.clone(),
+        "submitter" => self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
+        "status" => self.status.to_string(),
+        "runners" => listed(&self.committee),
+        ">submitted at" => self.submitted_at.to_string(),
+        ">final at" => or_dash(self.final_at),
+    }
     const LEAST: &'static [&'static str] =
         &["final at", "submitted at", "submitter", "runners", "name"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.job_id.to_string(),
-            or_dash(self.name.clone()),
-            self.kind.clone(),
-            self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
-            self.status.to_string(),
-            listed(&self.committee),
-            self.submitted_at.to_string(),
-            or_dash(self.final_at),
-        ]
-    }
 
     fn id(&self) -> String {
         self.job_id.to_string()
@@ -35,28 +32,16 @@ impl Row for JobSummary {
 }
 
 impl Row for JobDispatch {
-    const HEADER: &'static [&'static str] = &[
-        ">assigned at",
-        "runner",
-        "validator",
-        "outcome",
-        ">answered after",
-        ">started after",
-        ">done after",
-    ];
-    const LEAST: &'static [&'static str] = &["started after", "answered after"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.assigned_at.to_string(),
-            self.runner.clone(),
-            self.validator.clone(),
-            self.outcome.clone(),
-            or_dash(self.answered_ms.map(millis)),
-            or_dash(self.started_ms.map(millis)),
-            or_dash(self.done_ms.map(millis)),
-        ]
+    columns! { self;
+        ">assigned at" => self.assigned_at.to_string(),
+        "runner" => self.runner.clone(),
+        "validator" => self.validator.clone(),
+        "outcome" => self.outcome.clone(),
+        ">answered after" => or_dash(self.answered_ms.map(millis)),
+        ">started after" => or_dash(self.started_ms.map(millis)),
+        ">done after" => or_dash(self.done_ms.map(millis)),
     }
+    const LEAST: &'static [&'static str] = &["started after", "answered after"];
 
     fn id(&self) -> String {
         self.validator.clone()
@@ -84,9 +69,7 @@ impl Document for Job {
             let progress: Vec<_> = self.progress.iter().map(progress).collect();
             lines.push(("progress", progress.join("; ")));
         }
-        if let Some(error) = &self.error {
-            lines.push(("error", error.clone()));
-        }
+        lines.extend(self.error.as_ref().map(|error| ("error", error.clone())));
         if let Some(result) = &self.result {
             let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));

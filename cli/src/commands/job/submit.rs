@@ -10,12 +10,12 @@ use crate::{
     },
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Ui, decoded, fields, millis, named},
+    output::{Document, Ui, decoded, fields, millis, named, progress},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
     client::Client,
-    types::{BytesText, HashText, Job, JobEvent, JobStatus, NamedKind, RunnerProgress},
+    types::{BytesText, HashText, Job, JobEvent, JobStatus, NamedKind},
 };
 use cowboy_engine::{
     chain::transaction::Payload,
@@ -150,8 +150,7 @@ impl Submit {
             (None, Some(file)) => (document(&file)?, self.sending),
             (None, None) => unreachable!("clap requires one of them"),
         };
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &sending.from)?;
         let deadline = Deadline::after(sending.timeout);
         // Refuse here what the chain would refuse, before it costs a fee.
@@ -365,14 +364,6 @@ fn state(job: &Job) -> String {
     }
 }
 
-pub fn progress(progress: &RunnerProgress) -> String {
-    let RunnerProgress { runner, percent, detail, .. } = progress;
-    match detail {
-        Some(detail) => format!("{runner} {percent} %, {detail}"),
-        None => format!("{runner} {percent} %"),
-    }
-}
-
 /// Fails if the job has ended without a result.
 pub fn succeeded(job: &Job) -> Result<(), CliError> {
     if job.status == JobStatus::Verified {
@@ -393,18 +384,10 @@ impl Document for Submitted {
             ("job", named(self.name.as_deref(), &self.job_id)),
             ("status", self.status.to_string()),
         ];
-        if let Some(height) = self.submitted_at {
-            lines.push(("submitted at", height.to_string()));
-        }
-        if let Some(runner) = &self.runner {
-            lines.push(("runner", runner.clone()));
-        }
-        if let Some(height) = self.final_at {
-            lines.push(("final at", height.to_string()));
-        }
-        if let Some(ms) = self.latency_ms {
-            lines.push(("latency", millis(ms)));
-        }
+        lines.extend(self.submitted_at.map(|height| ("submitted at", height.to_string())));
+        lines.extend(self.runner.as_ref().map(|runner| ("runner", runner.clone())));
+        lines.extend(self.final_at.map(|height| ("final at", height.to_string())));
+        lines.extend(self.latency_ms.map(|ms| ("latency", millis(ms))));
         if let Some(result) = &self.result {
             let text = self.result_text.clone().unwrap_or_else(|| decoded(&result.0.0));
             lines.push(("result", text.trim_end().to_owned()));

@@ -79,7 +79,7 @@ struct Verifying {
     /// How the result is verified: none, economic_bond, majority_vote, structured_match,
     /// deterministic or semantic_similarity
     #[arg(long, value_name = "MODE", default_value = "none")]
-    #[arg(add = ArgValueCandidates::new(complete::verification_modes))]
+    #[arg(add = ArgValueCandidates::new(|| complete::all(&VerificationMode::ALL)))]
     verify: VerificationMode,
     /// Number of runners that do the work [default: the minimum of the mode]
     #[arg(long, value_name = "N")]

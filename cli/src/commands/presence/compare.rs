@@ -6,14 +6,11 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields, rows},
+    output::{Document, Row, columns, fields, rows},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{
-    client::{BlockAt, Client},
-    types::{ComparedDraw, ComparisonQuery, PresenceComparison},
-};
+use cowboy_devnet::types::{ComparedDraw, ComparisonQuery, PresenceComparison};
 use std::str::FromStr;
 
 /// `presence compare`.
@@ -52,17 +49,10 @@ impl Compare {
         let client = cx.client()?;
         let mut query = ComparisonQuery { job: self.job, ..ComparisonQuery::default() };
         if let Some(Blocks { first, last }) = self.blocks {
-            query.from = Some(height(first, &client).await?);
-            query.to = Some(height(last, &client).await?);
+            query.from = Some(first.height(&client).await?);
+            query.to = Some(last.height(&client).await?);
         }
         cx.ui.document(&client.compare_presence(&query).await?)
-    }
-}
-
-async fn height(at: HeightArg, client: &Client) -> Result<u64, CliError> {
-    match at.resolve(client).await? {
-        BlockAt::Height(height) => Ok(height),
-        BlockAt::Latest => Ok(client.head().await?.height),
     }
 }
 
@@ -85,25 +75,20 @@ impl Document for PresenceComparison {
 }
 
 impl Row for ComparedDraw {
-    const HEADER: &'static [&'static str] =
-        &[">block", "job", "phase", "dropped", "with filter", "without", "outcome"];
-    const LEAST: &'static [&'static str] = &["phase", "dropped"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let chosen = |committee: &[String]| match committee.is_empty() {
             true => "waits".to_owned(),
             false => names(committee),
         };
-        vec![
-            self.height.to_string(),
-            self.job_id.to_string(),
-            self.phase.clone(),
-            names(&self.dropped),
-            chosen(&self.with_filter),
-            chosen(&self.without_filter),
-            if self.same { "same" } else { "different" }.to_owned(),
-        ]
+        ">block" => self.height.to_string(),
+        "job" => self.job_id.to_string(),
+        "phase" => self.phase.clone(),
+        "dropped" => names(&self.dropped),
+        "with filter" => chosen(&self.with_filter),
+        "without" => chosen(&self.without_filter),
+        "outcome" => if self.same { "same" } else { "different" }.to_owned(),
     }
+    const LEAST: &'static [&'static str] = &["phase", "dropped"];
 
     fn id(&self) -> String {
         self.job_id.to_string()

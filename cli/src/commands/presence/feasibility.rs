@@ -1,6 +1,10 @@
 //! `presence feasibility`: the known limits of the threshold rules, in numbers.
 
-use crate::{context::Context, error::CliError, output::Row};
+use crate::{
+    context::Context,
+    error::CliError,
+    output::{Row, columns},
+};
 use clap::Args;
 use cowboy_devnet::topology::{self, MAX_VALIDATORS};
 use cowboy_engine::presence::ThresholdRule;
@@ -95,30 +99,17 @@ impl Outlook {
 }
 
 impl Row for Outlook {
-    const HEADER: &'static [&'static str] = &[
-        ">validators",
-        "rule",
-        ">subset",
-        ">quorum",
-        ">needed",
-        ">present",
-        ">to fabricate",
-        ">to hide",
-    ];
-    const LEAST: &'static [&'static str] = &["quorum", "subset"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.validators.to_string(),
-            self.rule.to_owned(),
-            self.subset.to_string(),
-            self.quorum.to_string(),
-            self.threshold.to_string(),
-            self.present_in.clone(),
-            self.to_fabricate.to_string(),
-            self.to_hide.to_string(),
-        ]
+    columns! { self;
+        ">validators" => self.validators.to_string(),
+        "rule" => self.rule.to_owned(),
+        ">subset" => self.subset.to_string(),
+        ">quorum" => self.quorum.to_string(),
+        ">needed" => self.threshold.to_string(),
+        ">present" => self.present_in.clone(),
+        ">to fabricate" => self.to_fabricate.to_string(),
+        ">to hide" => self.to_hide.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["quorum", "subset"];
 
     fn id(&self) -> String {
         format!("{} {} {}", self.validators, self.rule, self.present_in)

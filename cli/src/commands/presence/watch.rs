@@ -1,7 +1,11 @@
 //! `presence watch`: prints changes of presence as the blocks that show them become final.
 
 use super::{only, signed};
-use crate::{context::Context, error::CliError, output::Row};
+use crate::{
+    context::Context,
+    error::CliError,
+    output::{Row, columns},
+};
 use cowboy_devnet::client::{BlockAt, Client};
 use serde::Serialize;
 
@@ -44,14 +48,10 @@ pub struct PresenceChange {
 }
 
 impl Row for PresenceChange {
-    const HEADER: &'static [&'static str] = &[">block", "present", "change"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.height.to_string(),
-            format!("{} of {}", self.present, self.registry_len),
-            self.id(),
-        ]
+    columns! { self;
+        ">block" => self.height.to_string(),
+        "present" => format!("{} of {}", self.present, self.registry_len),
+        "change" => self.id(),
     }
 
     fn id(&self) -> String {

@@ -12,10 +12,7 @@ use crate::{
     output::{Document, bytes, fields},
 };
 use clap::Args;
-use cowboy_devnet::{
-    client::BlockAt,
-    types::{HashText, ProofQuery},
-};
+use cowboy_devnet::types::{HashText, ProofQuery};
 use cowboy_engine::chain::{Found, ProvedStatement, StateProof};
 use serde::Serialize;
 use std::{fs, path::PathBuf};
@@ -80,13 +77,7 @@ pub async fn prove(
     wanted: Wanted,
 ) -> Result<(), CliError> {
     let client = cx.client()?;
-    let at = match wanted.at {
-        None => None,
-        Some(at) => match at.resolve(&client).await? {
-            BlockAt::Height(height) => Some(height),
-            BlockAt::Latest => None,
-        },
-    };
+    let at = HeightArg::past(wanted.at, &client).await?;
     let answer = client.prove(kind, &ProofQuery { key, at }).await?;
     let invalid = |error: String| {
         CliError::new(Exit::Invalid, format!("the devnet's proof does not hold: {error}"))

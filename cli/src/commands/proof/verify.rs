@@ -6,7 +6,7 @@ use crate::{
     commands::{devnet::saved_plan, trust::consensus_keys},
     context::Context,
     error::{CliError, Exit},
-    output::{Document, fields, known, table},
+    output::{Document, any_table, fields, known, paragraphs},
 };
 use clap::Args;
 use cowboy_devnet::{
@@ -234,13 +234,9 @@ impl Document for Verified {
             Some(value) => lines.push(("value", value.to_string())),
             None => {}
         }
-        let mut text = fields(&lines);
-        if let Some(timers) = self.timers.as_ref().filter(|timers| !timers.is_empty()) {
-            let rows = timers.iter().map(|t| vec![t.height.to_string(), t.timer_id.to_string()]);
-            text += "\n\n";
-            text += &table(&[">height", "timer"], rows);
-        }
-        text
+        let timers = self.timers.iter().flatten();
+        let rows = timers.map(|timer| vec![timer.height.to_string(), timer.timer_id.to_string()]);
+        paragraphs([fields(&lines), any_table(&[">height", "timer"], rows)])
     }
 
     fn id(&self) -> String {

@@ -11,10 +11,10 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, amount, fields, named, rows, table},
+    output::{Document, Row, amount, any_table, columns, fields, named, or_dash, paragraphs, rows},
 };
 use capability::Capability;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     topology::MAX_CONCURRENT_JOBS,
@@ -36,17 +36,9 @@ pub enum Runner {
     /// that keeps a runner from being present; `runner show` explains it.
     Ls,
     /// Show a runner's registry entry and connections
-    Show {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
-    },
+    Show(WhichRunner),
     /// The validators that a runner has to be connected to, in subset order
-    Subset {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
-    },
+    Subset(WhichRunner),
     /// Remove a runner from the registry
     ///
     /// Its stake is returned to its account, the runners behind it move up by one in the registry
@@ -76,39 +68,34 @@ pub enum Runner {
     /// a file in its folder; COWBOYCTL_LOG sets what is logged.
     Start(Box<Start>),
     /// Stop a runner: it says goodbye to its validators and abandons its jobs
-    Stop {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
-    },
+    Stop(WhichRunner),
     /// Stop a runner from taking new jobs
     ///
     /// Its validators are told, and it is not present until it resumes or restarts. It finishes its
     /// current jobs.
-    Pause {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
-    },
+    Pause(WhichRunner),
     /// Let a paused runner take jobs again
-    Resume {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
-    },
+    Resume(WhichRunner),
     /// Show the load that a runner reports to its validators, or limit it
     ///
     /// With --max it takes at most this many jobs at a time, until it ends or gets another limit.
     /// Current jobs continue. While it is at the limit, it is not present.
     Backpressure {
-        /// The runner: a name or an address
-        #[arg(add = ArgValueCandidates::new(complete::runners))]
-        runner: String,
+        #[command(flatten)]
+        which: WhichRunner,
         /// Maximum number of jobs at a time
         #[arg(long, value_name = "N")]
         #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
         max: Option<u32>,
     },
+}
+
+/// The runner that a command is about.
+#[derive(Debug, Args)]
+pub struct WhichRunner {
+    /// The runner: a name or an address
+    #[arg(add = ArgValueCandidates::new(complete::runners))]
+    runner: String,
 }
 
 impl Runner {
@@ -127,19 +114,21 @@ impl Runner {
             Self::Update(update) => update.run(cx).await,
             Self::Capability(capability) => capability.run(cx).await,
             Self::Ls => cx.ui.list(&steer::with_names(cx, cx.client()?.runners().await?)?),
-            Self::Show { runner } => {
+            Self::Show(WhichRunner { runner }) => {
                 let shown = cx.client()?.runner(&steer::known_as(cx, runner)?).await?;
                 let named = steer::with_names(cx, vec![shown])?;
                 named.iter().try_for_each(|runner| cx.ui.document(runner))
             }
-            Self::Subset { runner } => {
+            Self::Subset(WhichRunner { runner }) => {
                 let runner = steer::known_as(cx, runner)?;
                 cx.ui.list(&cx.client()?.runner(&runner).await?.connections)
             }
-            Self::Stop { runner } => steer::run(cx, &runner, Steer::Stop).await,
-            Self::Pause { runner } => steer::run(cx, &runner, Steer::Pause).await,
-            Self::Resume { runner } => steer::run(cx, &runner, Steer::Resume).await,
-            Self::Backpressure { runner, max } => steer::run(cx, &runner, Steer::Limit(max)).await,
+            Self::Stop(WhichRunner { runner }) => steer::run(cx, &runner, Steer::Stop).await,
+            Self::Pause(WhichRunner { runner }) => steer::run(cx, &runner, Steer::Pause).await,
+            Self::Resume(WhichRunner { runner }) => steer::run(cx, &runner, Steer::Resume).await,
+            Self::Backpressure { which: WhichRunner { runner }, max } => {
+                steer::run(cx, &runner, Steer::Limit(max)).await
+            }
         }
     }
 }
@@ -172,42 +161,25 @@ fn present(runner: &Entry) -> &'static str {
 /// The h of the P(h) that the answer is based on.
 fn of(runner: &Entry) -> String {
     let of = runner.presence.as_ref().and_then(|presence| presence.of);
-    of.map_or_else(|| "-".to_owned(), |height| height.to_string())
+    or_dash(of)
 }
 
 impl Row for Entry {
-    const HEADER: &'static [&'static str] = &[
-        ">index",
-        "name",
-        "address",
-        "status",
-        "present",
-        ">P(h)",
-        "unmet",
-        "kinds",
-        ">jobs",
-        ">reputation",
-        ">stake",
-        "subset",
-    ];
-    const LEAST: &'static [&'static str] = &["subset", "reputation", "stake", "P(h)", "address"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.index.to_string(),
-            self.name.clone(),
-            self.address.to_string(),
-            health(self.status).to_owned(),
-            present(self).to_owned(),
-            of(self),
-            self.unmet.as_ref().map_or("-", |unmet| unmet.condition.as_str()).to_owned(),
-            self.kinds.join(","),
-            jobs(self),
-            self.reputation.to_string(),
-            amount(*self.stake),
-            self.subset.join(","),
-        ]
+    columns! { self;
+        ">index" => self.index.to_string(),
+        "name" => self.name.clone(),
+        "address" => self.address.to_string(),
+        "status" => health(self.status).to_owned(),
+        "present" => present(self).to_owned(),
+        ">P(h)" => of(self),
+        "unmet" => self.unmet.as_ref().map_or("-", |unmet| unmet.condition.as_str()).to_owned(),
+        "kinds" => self.kinds.join(","),
+        ">jobs" => jobs(self),
+        ">reputation" => self.reputation.to_string(),
+        ">stake" => amount(*self.stake),
+        "subset" => self.subset.join(","),
     }
+    const LEAST: &'static [&'static str] = &["subset", "reputation", "stake", "P(h)", "address"];
 
     fn id(&self) -> String {
         self.name.clone()
@@ -244,17 +216,12 @@ impl Document for Entry {
             ("price per second", amount(*self.price_per_second)),
             ("registered at", self.registered_at.to_string()),
         ]);
-        let text = fields(&lines);
-        let connections = rows(&self.connections);
         let steps = self.reputation_history.iter().map(|step| {
             let change = format!("{} to {}", step.before, step.after);
             vec![step.height.to_string(), change, step.job_id.to_string()]
         });
-        let history = match self.reputation_history.is_empty() {
-            true => String::new(),
-            false => format!("\n\n{}", table(&[">height", "reputation", "job"], steps)),
-        };
-        format!("{text}\n\n{connections}{history}")
+        let history = any_table(&[">height", "reputation", "job"], steps);
+        paragraphs([fields(&lines), rows(&self.connections), history])
     }
 
     fn id(&self) -> String {
@@ -263,45 +230,26 @@ impl Document for Entry {
 }
 
 impl Row for RunnerConnection {
-    const HEADER: &'static [&'static str] = &[
-        "validator",
-        "connected",
-        "present there",
-        "load",
-        ">last ping",
-        "unmet",
-        "last end",
-        "address",
-    ];
-    const LEAST: &'static [&'static str] = &["address", "last ping", "last end", "load"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.validator.clone(),
-            yes(self.connected),
-            yes(self.locally_present),
-            self.load.as_ref().map_or_else(
-                || "-".to_owned(),
-                |load| {
-                    let jobs = format!("{}/{}", load.active_jobs, load.max_concurrent);
-                    match &load.reason {
-                        Some(reason) => format!("{jobs} {reason}"),
-                        None => jobs,
-                    }
-                },
-            ),
-            self.last_ping.map_or_else(|| "-".to_owned(), |height| height.to_string()),
-            self.unmet.map_or("-", PresenceCondition::as_str).to_owned(),
-            self.last_end.as_ref().map_or_else(
-                || "-".to_owned(),
-                |end| match end.by.as_str() {
-                    "none" => format!("{} at {}", end.reason, end.height),
-                    by => format!("{} ({by}) at {}", end.reason, end.height),
-                },
-            ),
-            self.validator_address.to_string(),
-        ]
+    columns! { self;
+        "validator" => self.validator.clone(),
+        "connected" => yes(self.connected),
+        "present there" => yes(self.locally_present),
+        "load" => or_dash(self.load.as_ref().map(|load| {
+            let jobs = format!("{}/{}", load.active_jobs, load.max_concurrent);
+            match &load.reason {
+                Some(reason) => format!("{jobs} {reason}"),
+                None => jobs,
+            }
+        })),
+        ">last ping" => or_dash(self.last_ping),
+        "unmet" => self.unmet.map_or("-", PresenceCondition::as_str).to_owned(),
+        "last end" => or_dash(self.last_end.as_ref().map(|end| match end.by.as_str() {
+            "none" => format!("{} at {}", end.reason, end.height),
+            by => format!("{} ({by}) at {}", end.reason, end.height),
+        })),
+        "address" => self.validator_address.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["address", "last ping", "last end", "load"];
 
     fn id(&self) -> String {
         self.validator.clone()

@@ -37,17 +37,14 @@ use cowboy_lease::client as lease;
 use serde::Serialize;
 use std::{
     env,
+    ffi::{OsStr, OsString},
     fs::OpenOptions,
     io,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::Arc,
     time::Duration,
 };
 use tokio::process::{Child, Command};
-
-/// How often the parent checks whether the child has become ready.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// `runner start`.
 #[derive(Debug, Args)]
@@ -234,34 +231,12 @@ impl Start {
         }
         let deadline = Deadline::after(self.timeout);
         let mut child = self.spawn(file, &folder)?;
-        let id = child.id().expect("the child has not been waited for");
-        let awaited = format!("runner {}", folder.name());
-        let ready = deadline.wait_for(cx.ui, &awaited, async |wait| {
-            wait.saw(format!("process {id}"));
-            let mut looks = tokio::time::interval(LOOK);
-            loop {
-                looks.tick().await;
-                if let Some(record) = folder.record()?.filter(|record| record.pid == id) {
-                    return Ok(record);
-                }
-            }
-        });
-        let ready = tokio::select! {
-            ended = child.wait() => {
-                let what = format!("runner `{}`", folder.name());
-                return Err(daemon::died(cx, &what, &folder.log_path(), ended));
-            }
-            ready = ready => ready,
-            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
-        };
-        match ready {
-            Ok(record) => cx.ui.document(&Started::of(&record, &folder)),
-            Err(error) => {
-                // A runner that comes up later would go unnoticed.
-                child.kill().await?;
-                Err(error)
-            }
-        }
+        let (name, log) = (folder.name(), folder.log_path());
+        let (who, awaited) = (format!("runner `{name}`"), format!("runner {name}"));
+        let look = |id| Ok(folder.record()?.filter(|record| record.pid == id));
+        let record =
+            daemon::until_ready(cx, (&who, &log), &awaited, &mut child, deadline, look).await?;
+        cx.ui.document(&Started::of(&record, &folder))
     }
 
     /// Checks everything that can be wrong, so that the runner's own process does not have to
@@ -342,40 +317,31 @@ impl Start {
             Some(url) => command.args(["--rpc-url", url]),
             None => command.args(["--devnet", folder.devnet().as_str()]),
         };
-        if let Some(chain_id) = &self.chain_id {
-            command.args(["--chain-id", &chain_id.to_string()]);
+        let kinds = self.kinds.as_ref().map(|kinds| {
+            let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            names.join(",").into()
+        });
+        let path = |path: &Option<PathBuf>| path.clone().map(OsString::from);
+        let options = [
+            ("--chain-id", self.chain_id.map(|id| id.to_string().into())),
+            ("--kinds", kinds),
+            ("--executors", path(&self.executors)),
+            ("--lease-server", self.lease_server.clone().map(OsString::from)),
+            ("--lease-token-file", path(&self.lease_token_file)),
+            ("--lease-ca", path(&self.lease_ca)),
+            ("--max-jobs", self.max_jobs.map(|most| most.to_string().into())),
+        ];
+        for (option, value) in options {
+            command.args(value.iter().flat_map(|value| [OsStr::new(option), value]));
         }
         for key in &self.validator {
             command.args(["--validator", &key.to_string()]);
         }
-        if let Some(kinds) = &self.kinds {
-            let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-            command.args(["--kinds", &kinds.join(",")]);
-        }
-        if let Some(executors) = &self.executors {
-            command.arg("--executors").arg(executors);
-        }
-        if self.allow_loopback {
-            command.arg("--allow-loopback");
-        }
         for agent in &self.agent {
             command.args(["--agent", &agent.to_string()]);
         }
-        if let (Some(server), Some(token)) = (&self.lease_server, &self.lease_token_file) {
-            command.args(["--lease-server", server]).arg("--lease-token-file").arg(token);
-        }
-        if let Some(ca) = &self.lease_ca {
-            command.arg("--lease-ca").arg(ca);
-        }
-        if let Some(most) = self.max_jobs {
-            command.args(["--max-jobs", &most.to_string()]);
-        }
-        daemon::with_own_variables(&mut command)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(io)?)
-            .stderr(log)
-            .spawn()
-            .map_err(io)
+        command.args(self.allow_loopback.then_some("--allow-loopback"));
+        daemon::in_background(command, log).map_err(io)
     }
 }
 

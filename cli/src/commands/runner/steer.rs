@@ -3,6 +3,7 @@
 
 use super::yes;
 use crate::{
+    commands::devnet::gone_within,
     context::{self, Context},
     error::{CliError, Exit},
     output::{Document, fields, named},
@@ -15,13 +16,11 @@ use cowboy_devnet::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
-use tokio::time::{interval, timeout};
 
 /// Time limit for a process to take a request.
 const ASKING: Duration = Duration::from_secs(5);
 /// Time for it to end after that, and for a signal to take effect.
 const ENDING: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
@@ -109,35 +108,23 @@ async fn ask(client: &Client, runner: &str, steer: &Steer) -> Result<RunnerLoad,
 /// Waits until a runner's process has ended; sends signals if it did not take the request or does
 /// not end. Signals go to the process that holds the runner's lock at that moment.
 async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(), CliError> {
-    if asked && gone(folder, own.pid).await? {
+    let released = || Ok(folder.holder()? != Some(own.pid));
+    if asked && gone_within(ENDING, released).await? {
         return Ok(());
     }
     for signal in [Signal::TERM, Signal::KILL] {
-        if folder.holder()? != Some(own.pid) {
+        if released()? {
             return Ok(());
         }
         if let Some(process) = Pid::from_raw(own.pid.cast_signed()) {
             // It may have ended just now; otherwise the next check finds it still running.
             let _ = kill_process(process, signal);
         }
-        if gone(folder, own.pid).await? {
+        if gone_within(ENDING, released).await? {
             return Ok(());
         }
     }
     Err(CliError::failed(format!("runner `{}` does not end: process {}", own.name, own.pid)))
-}
-
-async fn gone(folder: &RunnerFolder, pid: u32) -> Result<bool, CliError> {
-    let mut looks = interval(LOOK);
-    let wait = async {
-        loop {
-            looks.tick().await;
-            if folder.holder()? != Some(pid) {
-                return Ok(true);
-            }
-        }
-    };
-    timeout(ENDING, wait).await.unwrap_or(Ok(false))
 }
 
 impl Document for RunnerLoad {

@@ -7,7 +7,7 @@ pub(super) mod trace;
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::{Document, Row, raw},
+    output::{Document, Row, columns, raw},
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -71,7 +71,10 @@ pub struct Replay {
 impl Sim {
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
-            Self::Ls => cx.ui.list(&entries()?),
+            Self::Ls => {
+                let all = script::all().iter().map(ListedScenario::of);
+                cx.ui.list(&all.collect::<Result<Vec<_>, _>>()?)
+            }
             Self::Show { scenario } => match script::named(&scenario) {
                 Some(found) if cx.ui.is_for_people() => raw(found.yaml.as_bytes()),
                 Some(found) => cx.ui.document(&ListedScenario::of(found)?),
@@ -129,24 +132,15 @@ impl ListedScenario {
     }
 }
 
-fn entries() -> Result<Vec<ListedScenario>, CliError> {
-    script::all().iter().map(ListedScenario::of).collect()
-}
-
 impl Row for ListedScenario {
-    const HEADER: &'static [&'static str] =
-        &["scenario", ">validators", ">runners", ">blocks", "what it shows"];
-    const LEAST: &'static [&'static str] = &["blocks", "runners", "validators"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.name.to_owned(),
-            self.validators.to_string(),
-            self.runners.to_string(),
-            self.blocks.to_string(),
-            self.about.clone(),
-        ]
+    columns! { self;
+        "scenario" => self.name.to_owned(),
+        ">validators" => self.validators.to_string(),
+        ">runners" => self.runners.to_string(),
+        ">blocks" => self.blocks.to_string(),
+        "what it shows" => self.about.clone(),
     }
+    const LEAST: &'static [&'static str] = &["blocks", "runners", "validators"];
 
     fn id(&self) -> String {
         self.name.to_owned()

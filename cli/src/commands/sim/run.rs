@@ -3,7 +3,7 @@
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::{Document, Format, Row, fields, millis, short},
+    output::{Document, Format, Row, columns, fields, millis, or_dash, short, to_ms},
 };
 use cowboy_devnet::{
     sample::validator_name,
@@ -11,7 +11,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::primitives::Hash;
 use cowboy_simulation::{
-    play::{Breach, Line, PlayError, Played, play},
+    play::{Breach, Line, PlayError, play},
     script::Script,
     witness::{self, Coverage},
 };
@@ -28,7 +28,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 const MAX_SEEDS: u64 = 1_000_000;
@@ -235,66 +235,50 @@ pub fn one(
         what,
         replay: format!("cowboyctl sim replay {name} --seed {seed}"),
     };
+    let outcome = Outcome {
+        scenario: name.to_owned(),
+        seed,
+        ok: false,
+        heights: Heights { lowest: height, highest: height },
+        blocks: script.blocks,
+        state_root: None,
+        digest: None,
+        audit: None,
+        jobs: JobCounts { submitted: 0, verified: 0 },
+        presence: PresenceCounts::default(),
+        virtual_ms: 0,
+        wall_ms,
+        violation: None,
+    };
     match played {
         Ok(played) => {
-            let Played {
-                heights,
-                root,
-                digest,
-                audit,
-                submitted,
-                verified,
-                presence,
-                time,
-                breach,
-                certified: _,
-            } = played;
-            let violation = breach
+            let (lowest, highest) = (played.heights.0.get(), played.heights.1.get());
+            let violation = played
+                .breach
                 .map(|Breach { invariant, height, what }| violation(invariant, height.get(), what));
             Ok(Outcome {
-                scenario: name.to_owned(),
-                seed,
                 ok: violation.is_none(),
-                heights: Heights { lowest: heights.0.get(), highest: heights.1.get() },
-                blocks: script.blocks,
-                state_root: (root != Hash::default()).then_some(Text(root)),
-                digest: Some(Text(digest)),
-                audit: Some(audit),
-                jobs: JobCounts { submitted, verified },
-                presence: presence.into(),
-                virtual_ms: to_ms(time),
-                wall_ms,
+                heights: Heights { lowest, highest },
+                state_root: (played.root != Hash::default()).then_some(Text(played.root)),
+                digest: Some(Text(played.digest)),
+                audit: Some(played.audit),
+                jobs: JobCounts { submitted: played.submitted, verified: played.verified },
+                presence: played.presence.into(),
+                virtual_ms: to_ms(played.time),
                 violation,
+                ..outcome
             })
         }
         Err(PlayError::Panic(what)) => {
             let place = PLACE.with(|kept| kept.borrow_mut().take());
-            let what =
-                format!("{what}{}", place.map(|at| format!(", at {at}")).unwrap_or_default());
-            Ok(Outcome {
-                scenario: name.to_owned(),
-                seed,
-                ok: false,
-                heights: Heights { lowest: height, highest: height },
-                blocks: script.blocks,
-                state_root: None,
-                digest: None,
-                audit: None,
-                jobs: JobCounts { submitted: 0, verified: 0 },
-                presence: PresenceCounts::default(),
-                virtual_ms: 0,
-                wall_ms,
-                violation: Some(violation("no_panic", height, what)),
-            })
+            let place = place.map(|at| format!(", at {at}")).unwrap_or_default();
+            let violation = Some(violation("no_panic", height, what + &place));
+            Ok(Outcome { violation, ..outcome })
         }
         Err(PlayError::Scenario(error)) => {
             Err(CliError::failed(format!("{name}: seed {seed}: it cannot be played: {error}")))
         }
     }
-}
-
-fn to_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Plays every seed, and reports each one when it and those before it are done.
@@ -415,19 +399,14 @@ impl Outcome {
 }
 
 impl Row for Outcome {
-    const HEADER: &'static [&'static str] =
-        &[">seed", "outcome", ">height", ">jobs", "digest", ">simulated", ">took"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            format!("{:>4}", self.seed),
-            self.verdict(),
-            format!("{} of {}", self.at(), self.blocks),
-            format!("{}/{} jobs", self.jobs.verified, self.jobs.submitted),
-            self.digest.as_ref().map_or_else(|| "-".to_owned(), short),
-            millis(self.virtual_ms),
-            millis(self.wall_ms),
-        ]
+    columns! { self;
+        ">seed" => format!("{:>4}", self.seed),
+        "outcome" => self.verdict(),
+        ">height" => format!("{} of {}", self.at(), self.blocks),
+        ">jobs" => format!("{}/{} jobs", self.jobs.verified, self.jobs.submitted),
+        "digest" => self.digest.as_ref().map_or_else(|| "-".to_owned(), short),
+        ">simulated" => millis(self.virtual_ms),
+        ">took" => millis(self.wall_ms),
     }
 
     fn id(&self) -> String {
@@ -440,14 +419,13 @@ impl Row for Outcome {
 
 impl Document for Outcome {
     fn text(&self) -> String {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let mut lines = vec![
             ("scenario", self.scenario.clone()),
             ("seed", self.seed.to_string()),
             ("outcome", self.verdict()),
             ("heights", format!("{} of {}", self.at(), self.blocks)),
-            ("state root", or_dash(self.state_root.map(|root| root.to_string()))),
-            ("digest", or_dash(self.digest.map(|digest| digest.to_string()))),
+            ("state root", or_dash(self.state_root)),
+            ("digest", or_dash(self.digest)),
             ("jobs", format!("{} verified of {}", self.jobs.verified, self.jobs.submitted)),
             ("presence", self.presence.coverage()),
             ("simulated", millis(self.virtual_ms)),

@@ -4,7 +4,7 @@ use super::run::{keep_panics, one, violated_error};
 use crate::{
     context::Context,
     error::CliError,
-    output::{Format, Row, millis},
+    output::{Format, Row, columns, millis, to_ms},
 };
 use cowboy_simulation::{play::Line, script::Script};
 use serde::Serialize;
@@ -27,21 +27,16 @@ pub struct Step {
 impl From<Line> for Step {
     fn from(line: Line) -> Self {
         let Line { time, height, kind, what } = line;
-        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self { time_ms, height: height.get(), kind, what }
+        Self { time_ms: to_ms(time), height: height.get(), kind, what }
     }
 }
 
 impl Row for Step {
-    const HEADER: &'static [&'static str] = &[">time", ">height", "kind", "what"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            format!("{:>9}", millis(self.time_ms)),
-            format!("{:>6}", self.height),
-            format!("{:5}", self.kind),
-            self.what.clone(),
-        ]
+    columns! { self;
+        ">time" => format!("{:>9}", millis(self.time_ms)),
+        ">height" => format!("{:>6}", self.height),
+        "kind" => format!("{:5}", self.kind),
+        "what" => self.what.clone(),
     }
 
     fn id(&self) -> String {

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{CliError, Exit, nearest},
-    output::{Document, Row, Ui, fields},
+    output::{Document, Row, Ui, columns, fields},
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
@@ -109,22 +109,20 @@ fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, C
             // Compare with whole names, and with their last parts.
             let parts =
                 names.iter().flat_map(|name| [Some(name.as_str()), name.rsplit('.').next()]);
-            match nearest(typed, parts.flatten()) {
-                Some(meant) => Err(error.detail(format!("did you mean `{meant}`?"))),
-                None => Err(error),
-            }
+            Err(error.meant(nearest(typed, parts.flatten())))
         }
     }
 }
 
 impl Row for SpeculationOption {
-    const HEADER: &'static [&'static str] = &["option", ">value", "set", "may be"];
-    const LEAST: &'static [&'static str] = &["set"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let set = if self.explicit { "by itself" } else { "-" };
-        vec![self.option.clone(), self.value.clone(), set.to_owned(), self.range.clone()]
+        "option" => self.option.clone(),
+        ">value" => self.value.clone(),
+        "set" => set.to_owned(),
+        "may be" => self.range.clone(),
     }
+    const LEAST: &'static [&'static str] = &["set"];
 
     fn id(&self) -> String {
         format!("{}={}", self.option, self.value)

@@ -5,7 +5,7 @@ use crate::{
     args, complete,
     context::Context,
     error::CliError,
-    output::{Row, data},
+    output::{Row, columns, data, or_dash},
 };
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
@@ -64,21 +64,15 @@ impl Events {
 }
 
 impl Row for SpeculationEvent {
-    const HEADER: &'static [&'static str] =
-        &[">number", "at", "event", ">pipeline", "task", "data"];
-    const LEAST: &'static [&'static str] = &["at", "pipeline"];
-
-    fn cells(&self) -> Vec<String> {
-        let dash = || "-".to_owned();
-        vec![
-            self.seq.to_string(),
-            self.at.to_string(),
-            self.kind.clone(),
-            self.pipeline.map_or_else(dash, |number| number.to_string()),
-            self.task.clone().unwrap_or_else(dash),
-            data(&self.data),
-        ]
+    columns! { self;
+        ">number" => self.seq.to_string(),
+        "at" => self.at.to_string(),
+        "event" => self.kind.clone(),
+        ">pipeline" => or_dash(self.pipeline),
+        "task" => or_dash(self.task.clone()),
+        "data" => data(&self.data),
     }
+    const LEAST: &'static [&'static str] = &["at", "pipeline"];
 
     fn id(&self) -> String {
         self.seq.to_string()

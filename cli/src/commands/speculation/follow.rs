@@ -42,8 +42,7 @@ pub struct Follow {
 
 impl Follow {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let number = self.pipeline.resolve(&client).await?;
         let to_end = follow(cx, &devnet, &client, number);
         let pipeline = match self.timeout {

@@ -4,15 +4,14 @@
 //! that are then still running are waited for. Options that a run needs are set before it and
 //! restored after it.
 
-use super::workload;
 use crate::{
     args, complete,
     context::Context,
     error::{CliError, Exit},
     output::{
-        Document, Ui, amount, fields, millis, or_dash,
+        ColumnOf, Document, Ui, amount, fields, millis, or_dash,
         pipeline::{by_name, one_line},
-        table_leaving,
+        table_of, to_ms,
     },
 };
 use clap::Args;
@@ -74,7 +73,8 @@ pub struct Load {
     compare: bool,
     /// With the options of this workload: low-latency-pipelines, production-default,
     /// safety-critical or testing
-    #[arg(long, value_parser = workload, add = ArgValueCandidates::new(complete::workloads))]
+    #[arg(long, value_parser = args::named("workload", Workload::ALL))]
+    #[arg(add = ArgValueCandidates::new(|| complete::all(Workload::ALL)))]
     workload: Option<Workload>,
 }
 
@@ -283,7 +283,7 @@ impl Load {
             depth: self.depth,
             tasks: self.tasks,
             parallel: self.parallel,
-            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: to_ms(self.duration),
             workload: self.workload.map(|workload| workload.to_string()),
             options,
             runs,
@@ -431,34 +431,14 @@ impl Document for LoadReport {
             ("load", format!("{tasks} tasks in chains of {depth}, {parallel} at a time")),
             ("for", format!("{} at most", millis(self.duration_ms))),
         ];
-        if let Some(workload) = &self.workload {
-            lines.push(("workload", workload.clone()));
-        }
+        lines.extend(self.workload.as_ref().map(|workload| ("workload", workload.clone())));
         lines.push(("options", one_line(&options.join(", "))));
-        if let Some(ratio) = self.ratio {
-            lines.push(("ratio", format!("{ratio} × the tasks a second")));
-        }
+        lines.extend(self.ratio.map(|ratio| ("ratio", format!("{ratio} × the tasks a second"))));
         if self.interrupted {
             lines.push(("interrupted", "running chains continue".to_owned()));
         }
-        let rows = self.runs.iter().map(LoadRun::cells);
-        let columns = [
-            "speculation",
-            ">tasks",
-            ">confirmed",
-            ">undone",
-            ">unfinished",
-            ">took",
-            ">a second",
-            ">p50",
-            ">p95",
-            ">p99",
-            ">locked at most",
-            "rollbacks",
-            "refusals",
-        ];
         let least = ["locked at most", "p50", "p99", "refusals", "rollbacks", "undone"];
-        format!("{}\n\n{}", fields(&lines), table_leaving(&least, &columns, rows))
+        format!("{}\n\n{}", fields(&lines), table_of(&least, RUNS, &self.runs))
     }
 
     fn id(&self) -> String {
@@ -467,26 +447,21 @@ impl Document for LoadReport {
     }
 }
 
-impl LoadRun {
-    fn cells(&self) -> Vec<String> {
-        let latency = |ms: Option<u64>| or_dash(ms.map(millis));
-        vec![
-            if self.speculation { "on" } else { "off" }.to_owned(),
-            self.tasks.to_string(),
-            self.confirmed.to_string(),
-            self.undone.to_string(),
-            self.unfinished.to_string(),
-            millis(self.elapsed_ms),
-            format!("{:.2}", self.confirmed_per_s),
-            latency(self.latency.p50_ms),
-            latency(self.latency.p95_ms),
-            latency(self.latency.p99_ms),
-            amount(*self.locked_peak),
-            by_name(&self.rollbacks),
-            by_name(&self.refusals),
-        ]
-    }
-}
+const RUNS: &[ColumnOf<LoadRun>] = &[
+    ("speculation", |run| if run.speculation { "on" } else { "off" }.to_owned()),
+    (">tasks", |run| run.tasks.to_string()),
+    (">confirmed", |run| run.confirmed.to_string()),
+    (">undone", |run| run.undone.to_string()),
+    (">unfinished", |run| run.unfinished.to_string()),
+    (">took", |run| millis(run.elapsed_ms)),
+    (">a second", |run| format!("{:.2}", run.confirmed_per_s)),
+    (">p50", |run| or_dash(run.latency.p50_ms.map(millis))),
+    (">p95", |run| or_dash(run.latency.p95_ms.map(millis))),
+    (">p99", |run| or_dash(run.latency.p99_ms.map(millis))),
+    (">locked at most", |run| amount(*run.locked_peak)),
+    ("rollbacks", |run| by_name(&run.rollbacks)),
+    ("refusals", |run| by_name(&run.refusals)),
+];
 
 #[cfg(test)]
 mod tests {

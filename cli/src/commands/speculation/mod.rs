@@ -20,7 +20,6 @@ use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     client::Client,
-    speculation::workload::Workload,
     types::{OfPipelineQuery, PipelineQuery, PipelineStatus, RetryRequest},
 };
 use graph::{Form, Graph, dot, mermaid, tree};
@@ -42,7 +41,7 @@ pub enum Speculation {
     Ls {
         /// Only pipelines with this status: running, completed, failed or cancelled
         #[arg(long, value_parser = status)]
-        #[arg(add = ArgValueCandidates::new(complete::pipeline_statuses))]
+        #[arg(add = ArgValueCandidates::new(|| complete::all(PipelineStatus::ALL)))]
         status: Option<PipelineStatus>,
         /// Maximum number of pipelines
         #[arg(long, default_value_t = 100)]
@@ -193,10 +192,6 @@ impl Of {
         };
         Ok(OfPipelineQuery { pipeline, limit: Some(self.limit) })
     }
-}
-
-fn workload(text: &str) -> Result<Workload, String> {
-    args::one_of("workload", text, Workload::ALL)
 }
 
 fn status(text: &str) -> Result<PipelineStatus, String> {

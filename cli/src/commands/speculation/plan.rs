@@ -3,14 +3,18 @@
 
 mod basis;
 
-use super::{submit::read, timeline::bars, workload};
+use super::{submit::read, timeline::bars};
 use crate::{
     args, complete,
     context::Context,
     error::{CliError, Exit},
-    output::{COLUMNS, Document, amount, fields, forest::Forest, millis, or_dash, table_leaving},
+    output::{
+        COLUMNS, ColumnOf, Document, amount, fields,
+        forest::{Forest, TreeLine},
+        millis, or_dash, table_of, to_ms,
+    },
 };
-use basis::{Basis, whole_ms};
+use basis::Basis;
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
@@ -48,7 +52,8 @@ pub struct Plan {
     topology: Option<PathBuf>,
     /// Options of this workload, applied on top: low-latency-pipelines, production-default,
     /// safety-critical or testing
-    #[arg(long, value_parser = workload, add = ArgValueCandidates::new(complete::workloads))]
+    #[arg(long, value_parser = args::named("workload", Workload::ALL))]
+    #[arg(add = ArgValueCandidates::new(|| complete::all(Workload::ALL)))]
     workload: Option<Workload>,
     /// Time for a task's work
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20ms")]
@@ -77,8 +82,8 @@ impl Plan {
             _ => PROOF_MS,
         };
         let own = options.proof_latency_ms.max(least);
-        let proof_ms = self.proof_time.map_or(own, whole_ms);
-        let planned = Planned::of(checked, &basis, whole_ms(self.work_time), proof_ms);
+        let proof_ms = self.proof_time.map_or(own, to_ms);
+        let planned = Planned::of(checked, &basis, to_ms(self.work_time), proof_ms);
         cx.ui.drawing(&planned, |columns| planned.drawn(columns))
     }
 }
@@ -322,41 +327,31 @@ impl Planned {
         }
         let tasks = &self.drawn.graph;
         let forest = Forest::of(tasks);
-        let rows = forest.lines().into_iter().map(|line| self.graph[line.task].cells(&line.lead));
-        let columns = [
-            "task",
-            ">depth",
-            ">bond",
-            ">begins",
-            ">output",
-            ">proved",
-            ">confirmed",
-            ">synchronously",
-            "waits for",
+        let of = |line: TreeLine| (line.lead, &self.graph[line.task]);
+        let tasks: Vec<_> = forest.lines().into_iter().map(of).collect();
+        let columns: [ColumnOf<(String, &PlannedTask)>; 9] = [
+            ("task", |(lead, one)| format!("{lead}{}", one.task)),
+            (">depth", |(_, one)| or_dash(one.depth)),
+            (">bond", |(_, one)| or_dash(one.bond.map(|bond| amount(*bond)))),
+            (">begins", |(_, one)| or_dash(one.speculative.scheduled_ms.map(millis))),
+            (">output", |(_, one)| or_dash(one.speculative.executed_ms.map(millis))),
+            (">proved", |(_, one)| or_dash(one.speculative.proved_ms.map(millis))),
+            (">confirmed", |(_, one)| or_dash(one.speculative.confirmed_ms.map(millis))),
+            (">synchronously", |(_, one)| or_dash(one.synchronous.confirmed_ms.map(millis))),
+            ("waits for", |(_, one)| one.waits_for()),
         ];
         let least = ["depth", "begins", "synchronously"];
-        format!("{}\n\n{}", fields(&lines), table_leaving(&least, &columns, rows))
+        format!("{}\n\n{}", fields(&lines), table_of(&least, &columns, &tasks))
     }
 }
 
 impl PlannedTask {
-    fn cells(&self, lead: &str) -> Vec<String> {
-        let time = |at: Option<u64>| or_dash(at.map(millis));
+    fn waits_for(&self) -> String {
         // A wait that does not end is shown as the reason.
         let ends = |wait: &&PlannedWait| wait.until_ms.is_some() || self.reason.is_none();
         let mut waits: Vec<_> = self.waits.iter().filter(ends).map(PlannedWait::words).collect();
         waits.extend(self.reason.clone());
-        vec![
-            format!("{lead}{}", self.task),
-            or_dash(self.depth),
-            or_dash(self.bond.map(|bond| amount(*bond))),
-            time(self.speculative.scheduled_ms),
-            time(self.speculative.executed_ms),
-            time(self.speculative.proved_ms),
-            time(self.speculative.confirmed_ms),
-            time(self.synchronous.confirmed_ms),
-            if waits.is_empty() { "-".to_owned() } else { waits.join(", ") },
-        ]
+        if waits.is_empty() { "-".to_owned() } else { waits.join(", ") }
     }
 
     fn left_out(&self) -> Option<String> {

@@ -1,9 +1,10 @@
 //! Text output for pipelines, tasks, commitments, proofs and rollbacks.
 
 use crate::output::{
-    Document, Row, amount, decoded, fields, millis, or_dash,
+    ColumnOf, Document, Row, amount, any_table, any_table_of, columns, decoded, fields, millis,
+    or_dash, paragraphs,
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
-    short, table, table_leaving,
+    short, table_of,
 };
 use cowboy_devnet::types::{
     BreakerOpened, ChainAway, HashText, Pipeline, PipelineStatus, PipelineSummary, ProofCounts,
@@ -44,54 +45,37 @@ fn proofs(counts: &ProofCounts) -> String {
 }
 
 impl Row for PipelineSummary {
-    const HEADER: &'static [&'static str] = &[
-        ">pipeline",
-        "name",
-        "status",
-        ">tasks",
-        ">confirmed",
-        ">undone",
-        "submitted at",
-        ">took",
-        ">synchronous",
-        ">gain",
-    ];
-    const LEAST: &'static [&'static str] = &["submitted at", "synchronous", "undone"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.pipeline.to_string(),
-            self.name.clone(),
-            self.status.to_string(),
-            self.tasks.to_string(),
-            self.confirmed.to_string(),
-            self.undone.to_string(),
-            self.submitted_at.to_string(),
-            millis(self.elapsed_ms),
-            or_dash(self.synchronous_ms.map(millis)),
-            or_dash(gain(self).map(|times| format!("{times} ×"))),
-        ]
+    columns! { self;
+        ">pipeline" => self.pipeline.to_string(),
+        "name" => self.name.clone(),
+        "status" => self.status.to_string(),
+        ">tasks" => self.tasks.to_string(),
+        ">confirmed" => self.confirmed.to_string(),
+        ">undone" => self.undone.to_string(),
+        "submitted at" => self.submitted_at.to_string(),
+        ">took" => millis(self.elapsed_ms),
+        ">synchronous" => or_dash(self.synchronous_ms.map(millis)),
+        ">gain" => or_dash(gain(self).map(|times| format!("{times} ×"))),
     }
+    const LEAST: &'static [&'static str] = &["submitted at", "synchronous", "undone"];
 
     fn id(&self) -> String {
         self.pipeline.to_string()
     }
 }
 
-fn task_cells(task: &SpeculativeTask) -> Vec<String> {
-    vec![
-        task.task.clone(),
-        task.kind.clone(),
-        few(&parents(&task.depends_on)),
-        task.status.to_string(),
-        or_dash(task.depth),
-        or_dash(task.bond.map(|bond| amount(*bond))),
-        task.attempt.to_string(),
-        or_dash(task.runner.clone()),
-        or_dash(reached_ms(task).map(millis)),
-        task.reason.as_deref().map(one_line).unwrap_or_default(),
-    ]
-}
+const TASKS: &[ColumnOf<SpeculativeTask>] = &[
+    ("task", |task| task.task.clone()),
+    ("kind", |task| task.kind.clone()),
+    ("depends on", |task| few(&parents(&task.depends_on))),
+    ("status", |task| task.status.to_string()),
+    (">depth", |task| or_dash(task.depth)),
+    (">bond", |task| or_dash(task.bond.map(|bond| amount(*bond)))),
+    (">attempt", |task| task.attempt.to_string()),
+    ("runner", |task| or_dash(task.runner.clone())),
+    (">at", |task| or_dash(reached_ms(task).map(millis))),
+    ("reason", |task| task.reason.as_deref().map(one_line).unwrap_or_default()),
+];
 
 impl Document for Pipeline {
     fn text(&self) -> String {
@@ -113,22 +97,8 @@ impl Document for Pipeline {
         if summary.status == PipelineStatus::Running {
             lines.push(("proofs now", proofs(&summary.proofs)));
         }
-        let head = fields(&lines);
-        let columns = [
-            "task",
-            "kind",
-            "depends on",
-            "status",
-            ">depth",
-            ">bond",
-            ">attempt",
-            "runner",
-            ">at",
-            "reason",
-        ];
-        let least = ["attempt", "bond", "kind", "depth"];
-        let rows = self.graph.iter().map(task_cells);
-        format!("{head}\n\n{}", table_leaving(&least, &columns, rows))
+        let tasks = table_of(&["attempt", "bond", "kind", "depth"], TASKS, &self.graph);
+        format!("{}\n\n{tasks}", fields(&lines))
     }
 
     fn id(&self) -> String {
@@ -153,42 +123,28 @@ impl Document for TaskDetail {
             ),
             ("status", task.status.to_string()),
         ];
-        if let Some(reason) = &task.reason {
-            lines.push(("reason", one_line(reason)));
-        }
+        lines.extend(task.reason.as_ref().map(|reason| ("reason", one_line(reason))));
         lines.push(("depth", or_dash(task.depth)));
         lines.push(("bond", or_dash(task.bond.map(|bond| amount(*bond)))));
         lines.push(("attempt", task.attempt.to_string()));
         lines.push(("runner", or_dash(task.runner.clone())));
-        if let Some(fault) = &task.fault {
-            lines.push(("fault", fault.clone()));
-        }
-        if let Some(at) = &task.claim_expires_at {
-            lines.push(("claim until", at.to_string()));
-        }
+        lines.extend(task.fault.as_ref().map(|fault| ("fault", fault.clone())));
+        lines.extend(task.claim_expires_at.as_ref().map(|at| ("claim until", at.to_string())));
         if let Some(commitment) = &task.output_commitment {
             lines.push(("commitment", commitment.to_string()));
         }
-        if let Some(bytes) = task.output_bytes {
-            lines.push(("output bytes", bytes.to_string()));
-        }
+        lines.extend(task.output_bytes.map(|bytes| ("output bytes", bytes.to_string())));
         if let Some(output) = &self.output {
             let text = self.output_text.clone().unwrap_or_else(|| decoded(&output.0.0));
             lines.push(("output", text.trim_end().to_owned()));
         }
-        let mut text = fields(&lines);
-        let steps = steps(&task.times);
-        if !steps.is_empty() {
-            text += &format!("\n\n{}", table(&["step", ">at", ">took"], steps));
-        }
-        if !self.transactions.is_empty() {
-            let row = |sent: &cowboy_devnet::types::TaskTransaction| {
-                vec![sent.kind.clone(), sent.transaction.to_string()]
-            };
-            let rows = self.transactions.iter().map(row);
-            text += &format!("\n\n{}", table(&["transaction", "hash"], rows));
-        }
-        text
+        let sent = self.transactions.iter();
+        let sent = sent.map(|sent| vec![sent.kind.clone(), sent.transaction.to_string()]);
+        paragraphs([
+            fields(&lines),
+            any_table(&["step", ">at", ">took"], steps(&task.times)),
+            any_table(&["transaction", "hash"], sent),
+        ])
     }
 
     fn id(&self) -> String {
@@ -197,32 +153,18 @@ impl Document for TaskDetail {
 }
 
 impl Row for SpeculativeCommitment {
-    const HEADER: &'static [&'static str] = &[
-        ">pipeline",
-        "task",
-        "status",
-        ">depth",
-        ">bond",
-        "commitment",
-        "constraint",
-        "created at",
-        "expires at",
-    ];
-    const LEAST: &'static [&'static str] = &["created at", "constraint", "depth", "bond"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.pipeline.to_string(),
-            self.task.clone(),
-            self.status.clone(),
-            self.depth.to_string(),
-            amount(*self.bond),
-            short(&self.output_commitment),
-            short(&self.constraint_hash),
-            self.created_at.to_string(),
-            self.expires_at.to_string(),
-        ]
+    columns! { self;
+        ">pipeline" => self.pipeline.to_string(),
+        "task" => self.task.clone(),
+        "status" => self.status.clone(),
+        ">depth" => self.depth.to_string(),
+        ">bond" => amount(*self.bond),
+        "commitment" => short(&self.output_commitment),
+        "constraint" => short(&self.constraint_hash),
+        "created at" => self.created_at.to_string(),
+        "expires at" => self.expires_at.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["created at", "constraint", "depth", "bond"];
 
     fn id(&self) -> String {
         self.output_commitment.to_string()
@@ -230,21 +172,16 @@ impl Row for SpeculativeCommitment {
 }
 
 impl Row for SpeculativeProof {
-    const HEADER: &'static [&'static str] =
-        &[">pipeline", "task", "status", "generator", ">took", ">submissions", "waits for"];
-    const LEAST: &'static [&'static str] = &["submissions", "generator"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.pipeline.to_string(),
-            self.task.clone(),
-            self.status.clone(),
-            self.generator.clone(),
-            or_dash(self.took_ms.map(millis)),
-            self.submissions.to_string(),
-            few(&self.waits_for),
-        ]
+    columns! { self;
+        ">pipeline" => self.pipeline.to_string(),
+        "task" => self.task.clone(),
+        "status" => self.status.clone(),
+        "generator" => self.generator.clone(),
+        ">took" => or_dash(self.took_ms.map(millis)),
+        ">submissions" => self.submissions.to_string(),
+        "waits for" => few(&self.waits_for),
     }
+    const LEAST: &'static [&'static str] = &["submissions", "generator"];
 
     fn id(&self) -> String {
         self.task_id.to_string()
@@ -252,30 +189,17 @@ impl Row for SpeculativeProof {
 }
 
 impl Row for Rollback {
-    const HEADER: &'static [&'static str] = &[
-        "at",
-        ">pipeline",
-        "task",
-        "reason",
-        ">tasks",
-        ">slashed",
-        ">released",
-        "undone (leaves first)",
-    ];
-    const LEAST: &'static [&'static str] = &["released", "undone (leaves first)", "tasks"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.at.to_string(),
-            self.pipeline.to_string(),
-            self.task.clone(),
-            self.reason.clone(),
-            self.tasks.to_string(),
-            amount(*self.slashed),
-            amount(*self.released),
-            few(&self.undone),
-        ]
+    columns! { self;
+        "at" => self.at.to_string(),
+        ">pipeline" => self.pipeline.to_string(),
+        "task" => self.task.clone(),
+        "reason" => self.reason.clone(),
+        ">tasks" => self.tasks.to_string(),
+        ">slashed" => amount(*self.slashed),
+        ">released" => amount(*self.released),
+        "undone (leaves first)" => few(&self.undone),
     }
+    const LEAST: &'static [&'static str] = &["released", "undone (leaves first)", "tasks"];
 
     fn id(&self) -> String {
         self.task_id.to_string()
@@ -355,6 +279,27 @@ fn breaker_lines(opened: &BreakerOpened) -> Vec<(&'static str, String)> {
     ]
 }
 
+const RUNNING: &[ColumnOf<PipelineSummary>] = &[
+    (">running", |one| one.pipeline.to_string()),
+    ("name", |one| one.name.clone()),
+    ("tasks", counted),
+    (">queued", |one| one.proofs.queued.to_string()),
+    (">being made", |one| one.proofs.proving.to_string()),
+    (">waiting", |one| one.proofs.waiting.to_string()),
+    (">ready", |one| one.proofs.ready.to_string()),
+    (">in flight", |one| one.proofs.in_flight.to_string()),
+];
+
+const COMPLETED: &[ColumnOf<PipelineSummary>] = &[
+    (">completed", |done| done.pipeline.to_string()),
+    ("name", |done| done.name.clone()),
+    (">tasks", |done| done.tasks.to_string()),
+    (">outputs after", |done| or_dash(done.outputs_ms.map(millis))),
+    (">took", |done| millis(done.elapsed_ms)),
+    (">synchronous", |done| or_dash(done.synchronous_ms.map(millis))),
+    (">gain", |done| or_dash(gain(done).map(|times| format!("{times} ×")))),
+];
+
 impl Document for SpeculationStatus {
     fn text(&self) -> String {
         let generator = match self.generator.as_str() {
@@ -415,44 +360,11 @@ impl Document for SpeculationStatus {
             let at = lines.iter().position(|(name, _)| *name == "breaker").map_or(0, |at| at + 1);
             lines.splice(at..at, breaker_lines(opened));
         }
-        let mut head = fields(&lines);
-        if !self.running.is_empty() {
-            let rows = self.running.iter().map(|one| {
-                let ProofCounts { queued, proving, waiting, ready, in_flight } = one.proofs;
-                let mut row = vec![one.pipeline.to_string(), one.name.clone(), counted(one)];
-                let counts = [queued, proving, waiting, ready, in_flight];
-                row.extend(counts.map(|count| count.to_string()));
-                row
-            });
-            let columns = [
-                ">running",
-                "name",
-                "tasks",
-                ">queued",
-                ">being made",
-                ">waiting",
-                ">ready",
-                ">in flight",
-            ];
-            head += &format!("\n\n{}", table(&columns, rows));
-        }
-        if self.completed.is_empty() {
-            return head;
-        }
-        let rows = self.completed.iter().map(|done| {
-            vec![
-                done.pipeline.to_string(),
-                done.name.clone(),
-                done.tasks.to_string(),
-                or_dash(done.outputs_ms.map(millis)),
-                millis(done.elapsed_ms),
-                or_dash(done.synchronous_ms.map(millis)),
-                or_dash(gain(done).map(|times| format!("{times} ×"))),
-            ]
-        });
-        let columns =
-            [">completed", "name", ">tasks", ">outputs after", ">took", ">synchronous", ">gain"];
-        format!("{head}\n\n{}", table(&columns, rows))
+        paragraphs([
+            fields(&lines),
+            any_table_of(RUNNING, &self.running),
+            any_table_of(COMPLETED, &self.completed),
+        ])
     }
 
     fn id(&self) -> String {

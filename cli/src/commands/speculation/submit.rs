@@ -6,19 +6,17 @@ use crate::{
     context::{Context, Deadline},
     error::{CliError, Exit},
     output::{
-        Document, Ui, fields, millis,
+        Document, fields, millis,
         pipeline::{counted, one_line},
     },
 };
 use clap::Args;
-use cowboy_devnet::{
-    client::Client,
-    types::{
-        Pipeline, PipelineAccepted, PipelineRequest, PipelineStatus, PipelineSummary, TaskStatus,
-    },
+use cowboy_devnet::types::{
+    Pipeline, PipelineAccepted, PipelineRequest, PipelineStatus, PipelineSummary, TaskStatus,
 };
 use serde::Serialize;
 use std::{
+    ops::ControlFlow,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -63,7 +61,15 @@ impl Submit {
             ));
             return Ok(());
         }
-        let pipeline = wait_until_final(cx.ui, &client, number, deadline).await?;
+        let look = async || {
+            let pipeline = client.pipeline(number).await?;
+            Ok(match pipeline.summary.status {
+                PipelineStatus::Running => ControlFlow::Continue(state(&pipeline)),
+                _ => ControlFlow::Break(pipeline),
+            })
+        };
+        let awaited = format!("pipeline {number}");
+        let pipeline = deadline.until(cx.ui, &client, &awaited, look).await?;
         let closing = closing(&pipeline.summary);
         let ended = EndedPipeline { pipeline: &pipeline };
         cx.ui.drawing(&ended, |columns| format!("{}\n\n{closing}", tree(&pipeline, columns)))?;
@@ -82,29 +88,6 @@ pub fn read(file: &Path) -> Result<PipelineRequest, CliError> {
         serde_yaml::from_str(&text).map_err(|error| refused(error.to_string()))?;
     pipeline.clone().check().map_err(|error| refused(error.to_string()))?;
     Ok(pipeline)
-}
-
-async fn wait_until_final(
-    ui: Ui,
-    client: &Client,
-    number: u64,
-    deadline: Deadline,
-) -> Result<Pipeline, CliError> {
-    let awaited = format!("pipeline {number}");
-    deadline
-        .wait_for(ui, &awaited, async |wait| {
-            let mut blocks = client.follow(None);
-            blocks.connect().await?;
-            loop {
-                let pipeline = client.pipeline(number).await?;
-                if pipeline.summary.status != PipelineStatus::Running {
-                    return Ok(pipeline);
-                }
-                wait.saw(state(&pipeline));
-                wait.next(client, &mut blocks).await?;
-            }
-        })
-        .await
 }
 
 fn state(pipeline: &Pipeline) -> String {

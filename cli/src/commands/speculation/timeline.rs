@@ -4,9 +4,7 @@ use super::{
     graph::{GAP, colour, cut},
     show::{gain, headline},
 };
-use crate::output::{
-    AWAITED, BUSY, COLUMNS, DONE, Document, FAINT, HEADING, cut_lines, millis, room,
-};
+use crate::output::{AWAITED, BUSY, COLUMNS, DONE, Document, FAINT, HEADING, fitted, millis, room};
 use anstyle::Style;
 use cowboy_devnet::types::{
     Pipeline, PipelineStatus, SpeculativeTask, TaskStatus, TaskTimes, TimeText,
@@ -32,11 +30,7 @@ const LEAST_NAME: usize = 8;
 /// duration with speculation compared with the synchronous pipeline's, and a legend. Styled,
 /// without a line feed at the end.
 pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
-    let text = format!("{}\n\n{}", headline(&pipeline.summary), bars(pipeline, columns, "took"));
-    match room() {
-        Some(columns) => cut_lines(&text, columns),
-        None => text,
-    }
+    fitted(format!("{}\n\n{}", headline(&pipeline.summary), bars(pipeline, columns, "took")))
 }
 
 /// The bars alone, with `own` as the label for the pipeline's duration.
@@ -72,11 +66,7 @@ pub fn bars(pipeline: &Pipeline, columns: usize, own: &str) -> String {
     let legend = STEPS.map(|(sign, style, name)| format!("{style}{sign}{style:#} {name}"));
     let wide: usize = STEPS.iter().map(|(.., name)| GAP.len() + 2 + name.chars().count()).sum();
     let between = if room().is_some_and(|columns| wide > columns) { "\n" } else { GAP };
-    let text = format!("{text}\n\n{}", legend.join(between));
-    match room() {
-        Some(columns) => cut_lines(&text, columns),
-        None => text,
-    }
+    fitted(format!("{text}\n\n{}", legend.join(between)))
 }
 
 /// The time when a task was confirmed, or its status instead.

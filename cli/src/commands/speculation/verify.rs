@@ -5,7 +5,7 @@ use crate::{
     commands::trust,
     context::Context,
     error::CliError,
-    output::{Document, bytes, fields, table},
+    output::{Document, bytes, fields, or_dash, table},
 };
 use cowboy_devnet::verification::{TaskCheck, task};
 
@@ -24,21 +24,19 @@ pub(super) async fn run(cx: &Context, pipeline: PipelineArg, name: &str) -> Resu
 
 impl Document for TaskCheck {
     fn text(&self) -> String {
-        let found =
-            |hash: Option<&dyn ToString>| hash.map_or("-".to_owned(), |hash| hash.to_string());
-        let proof = self.proof.as_ref().map_or("-".to_owned(), |proof| {
-            format!("{} of {}", bytes(proof.0.0.len() as u64), self.generator)
-        });
+        let proof = self.proof.as_ref();
+        let proof =
+            proof.map(|proof| format!("{} of {}", bytes(proof.0.0.len() as u64), self.generator));
         let lines = fields(&[
             ("task", format!("{} of pipeline {}", self.task, self.pipeline)),
             ("verdict", if self.valid { "valid" } else { "INVALID" }.to_owned()),
             ("id", self.task_id.to_string()),
             ("transaction", format!("{} in block {}", self.transaction, self.height)),
             ("agent", self.agent.to_string()),
-            ("inputs", found(self.inputs.as_ref().map(|hash| hash as _))),
-            ("constraint hash", found(self.constraint_hash.as_ref().map(|hash| hash as _))),
-            ("commitment", found(self.output_commitment.as_ref().map(|hash| hash as _))),
-            ("proof", proof),
+            ("inputs", or_dash(self.inputs.as_ref())),
+            ("constraint hash", or_dash(self.constraint_hash.as_ref())),
+            ("commitment", or_dash(self.output_commitment.as_ref())),
+            ("proof", or_dash(proof)),
             ("key", self.key.to_string()),
             ("replayed", format!("{} blocks", self.replayed)),
             ("trusted", trust::trusted(&self.trusted)),

@@ -55,8 +55,7 @@ pub struct Create {
 impl Create {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let until = self.sender.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &self.sender.from)?;
         let expected = self.expect.as_deref();
         let expected =

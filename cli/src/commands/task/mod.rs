@@ -52,7 +52,8 @@ pub enum Task {
     /// Tasks, newest first
     Ls {
         /// Only tasks with this status: open, claimed, completed or expired
-        #[arg(long, value_parser = status, add = ArgValueCandidates::new(complete::task_statuses))]
+        #[arg(long, value_parser = args::named("status", ChainTaskStatus::ALL))]
+        #[arg(add = ArgValueCandidates::new(|| complete::all(ChainTaskStatus::ALL)))]
         status: Option<ChainTaskStatus>,
         /// Only tasks of this account: a name or an address
         #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
@@ -126,10 +127,6 @@ impl Task {
     }
 }
 
-fn status(text: &str) -> Result<ChainTaskStatus, String> {
-    args::one_of("status", text, ChainTaskStatus::ALL)
-}
-
 async fn send(
     cx: &Context,
     (client, signer): (&Client, &Signer),
@@ -166,8 +163,7 @@ impl Sender {
 
     async fn begin(&self, cx: &Context, task: &str) -> Result<Begun, CliError> {
         let deadline = self.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &self.from)?;
         let task = client.chain_task(task).await?;
         Ok(Begun { deadline, devnet, client, signer, task })

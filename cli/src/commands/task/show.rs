@@ -1,37 +1,23 @@
 //! Text output for tasks.
 
-use crate::output::{Document, Row, amount, fields, named, or_dash};
+use crate::output::{Document, Row, amount, columns, fields, named, or_dash};
 use cowboy_devnet::types::ChainTask;
 
 impl Row for ChainTask {
-    const HEADER: &'static [&'static str] = &[
-        "task",
-        "status",
-        "creator",
-        "agent",
-        ">reward",
-        ">bond",
-        ">depth",
-        ">deadline",
-        ">created at",
-    ];
-    const LEAST: &'static [&'static str] = &["created at", "depth", "bond", "deadline", "creator"];
-
-    fn cells(&self) -> Vec<String> {
+    columns! { self;
         let name = |name: &Option<String>, address: String| name.clone().unwrap_or(address);
         let claim = self.claim.as_ref();
-        vec![
-            self.task_id.to_string(),
-            self.status.to_string(),
-            name(&self.creator_name, self.creator.to_string()),
-            or_dash(claim.map(|claim| name(&claim.agent_name, claim.agent.to_string()))),
-            amount(*self.reward),
-            or_dash(self.commitment.as_ref().map(|commitment| amount(*commitment.bond))),
-            self.depth.to_string(),
-            self.deadline.to_string(),
-            self.created_at.to_string(),
-        ]
+        "task" => self.task_id.to_string(),
+        "status" => self.status.to_string(),
+        "creator" => name(&self.creator_name, self.creator.to_string()),
+        "agent" => or_dash(claim.map(|claim| name(&claim.agent_name, claim.agent.to_string()))),
+        ">reward" => amount(*self.reward),
+        ">bond" => or_dash(self.commitment.as_ref().map(|commitment| amount(*commitment.bond))),
+        ">depth" => self.depth.to_string(),
+        ">deadline" => self.deadline.to_string(),
+        ">created at" => self.created_at.to_string(),
     }
+    const LEAST: &'static [&'static str] = &["created at", "depth", "bond", "deadline", "creator"];
 
     fn id(&self) -> String {
         self.task_id.to_string()

@@ -161,7 +161,8 @@ pub struct Resolve {
     #[arg(add = ArgValueCandidates::new(complete::tasks))]
     task: String,
     /// Why the work failed [default: it did not, the task is completed]
-    #[arg(value_parser = reason, add = ArgValueCandidates::new(complete::rollback_reasons))]
+    #[arg(value_parser = args::named("reason", RollbackReason::ALL))]
+    #[arg(add = ArgValueCandidates::new(|| complete::all(RollbackReason::ALL)))]
     reason: Option<RollbackReason>,
     #[command(flatten)]
     sender: Sender,
@@ -176,10 +177,6 @@ impl Resolve {
         let payload = Payload::ResolveCommitment(resolve);
         send(cx, (&client, &signer), (task_id, payload), deadline).await
     }
-}
-
-fn reason(text: &str) -> Result<RollbackReason, String> {
-    args::one_of("reason", text, RollbackReason::ALL)
 }
 
 /// Resolves a height; one relative to now is capped at the last possible one.

@@ -1,7 +1,7 @@
 //! `timer cancel` and `timer extend`: for the account that deployed the actor and the governing
 //! account; `timer cancel` also for the account that pays.
 
-use super::{actor_of, height_of, signer_of};
+use super::{actor_of, signer_of};
 use crate::{
     args::HeightArg,
     commands::{
@@ -79,8 +79,7 @@ pub struct ChangedTimer {
 
 impl Target {
     async fn find(&self, cx: &Context) -> Result<(DevnetHome, Client, Timer), CliError> {
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let timer = client.timer(&self.timer).await?;
         Ok((devnet, client, timer))
     }
@@ -133,7 +132,7 @@ impl Cancel {
 impl Extend {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (devnet, client, timer) = self.target.find(cx).await?;
-        let until = height_of(&client, self.until).await?;
+        let until = self.until.height(&client).await?;
         let extend = ExtendTimer { timer_id: *timer.timer_id, expires_at: Height::new(until) };
         let payload = match self.target.system {
             true => Payload::SysExtendTimer(extend),
@@ -150,12 +149,8 @@ impl Document for ChangedTimer {
             ("actor", self.actor.to_string()),
             ("change", self.change.to_owned()),
         ];
-        if let Some(height) = self.expires_at {
-            lines.push(("expires at", height.to_string()));
-        }
-        if let Some(height) = self.height {
-            lines.push(("block", height.to_string()));
-        }
+        lines.extend(self.expires_at.map(|height| ("expires at", height.to_string())));
+        lines.extend(self.height.map(|height| ("block", height.to_string())));
         lines.push(("transaction", self.transaction.to_string()));
         fields(&lines)
     }

@@ -3,7 +3,7 @@
 use super::chart::bars;
 use crate::{
     error::CliError,
-    output::{Row, Ui, grouped, wei},
+    output::{Row, Ui, columns, grouped, wei},
 };
 use cowboy_devnet::types::LaneBlock;
 
@@ -34,43 +34,24 @@ fn per_cent(per_mille: u64) -> String {
 }
 
 impl Row for LaneBlock {
-    const HEADER: &'static [&'static str] = &[
-        ">height",
-        "policy",
-        ">lane basefee",
-        ">consumed",
-        ">used",
-        ">cells",
-        ">asked",
-        ">fired",
-        ">deferred",
-        ">priced out",
-        ">over cap",
-        ">expired",
-        ">unpaid",
-        ">median tip",
-    ];
+    columns! { self;
+        ">height" => self.height.to_string(),
+        "policy" => self.policy.clone(),
+        ">lane basefee" => wei(*self.lane_basefee),
+        ">consumed" => grouped(self.consumed.into()),
+        ">used" => per_cent(self.utilisation_per_mille),
+        ">cells" => grouped(self.cells.into()),
+        ">asked" => self.asked.to_string(),
+        ">fired" => self.fired.to_string(),
+        ">deferred" => self.deferred.to_string(),
+        ">priced out" => self.priced_out.to_string(),
+        ">over cap" => self.over_cap.to_string(),
+        ">expired" => self.expired.to_string(),
+        ">unpaid" => self.insolvent.to_string(),
+        ">median tip" => wei(*self.p50_tip),
+    }
     const LEAST: &'static [&'static str] =
         &["unpaid", "over cap", "cells", "asked", "priced out", "policy", "expired"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.height.to_string(),
-            self.policy.clone(),
-            wei(*self.lane_basefee),
-            grouped(self.consumed.into()),
-            per_cent(self.utilisation_per_mille),
-            grouped(self.cells.into()),
-            self.asked.to_string(),
-            self.fired.to_string(),
-            self.deferred.to_string(),
-            self.priced_out.to_string(),
-            self.over_cap.to_string(),
-            self.expired.to_string(),
-            self.insolvent.to_string(),
-            wei(*self.p50_tip),
-        ]
-    }
 
     fn id(&self) -> String {
         self.height.to_string()

@@ -47,7 +47,7 @@ pub enum Timer {
         /// Only timers with this status: scheduled, due, fired, failed, expired, cancelled or
         /// insufficient_funds
         #[arg(long, value_parser = args::timer_status)]
-        #[arg(add = ArgValueCandidates::new(complete::timer_statuses))]
+        #[arg(add = ArgValueCandidates::new(|| complete::all(TimerStatus::ALL)))]
         status: Option<TimerStatus>,
         /// Include ended timers, the latest end first
         #[arg(long, short)]
@@ -141,7 +141,7 @@ impl Timer {
             Self::Fees { limit, from } => {
                 let client = cx.client()?;
                 let from = match from {
-                    Some(at) => Some(height_of(&client, at).await?),
+                    Some(at) => Some(at.height(&client).await?),
                     None => None,
                 };
                 let query = LaneQuery { from, limit: Some(limit) };
@@ -154,14 +154,6 @@ impl Timer {
             Self::Verify(verify) => verify.run(cx, true),
             Self::Fairness => cx.ui.document(&cx.client()?.timer_fairness().await?),
         }
-    }
-}
-
-/// Resolves a height; `latest` is the head's.
-async fn height_of(client: &Client, at: HeightArg) -> Result<u64, CliError> {
-    match at.resolve(client).await? {
-        cowboy_devnet::client::BlockAt::Height(height) => Ok(height),
-        cowboy_devnet::client::BlockAt::Latest => Ok(client.head().await?.height),
     }
 }
 

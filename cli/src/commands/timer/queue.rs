@@ -6,14 +6,16 @@ use crate::{
     context::Context,
     error::CliError,
     output::{
-        Document, amount, fields, grouped, short, table_leaving,
+        ColumnOf, Document, amount, fields, grouped, or_dash, short, table_of,
         timer::{next, weight, why},
         wei,
     },
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::types::{DUE_PAGE, DueQuery, DueTimers, TimerBid, TimerQueue, TimerQuote};
+use cowboy_devnet::types::{
+    DUE_PAGE, DueQuery, DueTimer, DueTimers, TimerBid, TimerQueue, TimerQuote,
+};
 use serde::Serialize;
 
 /// `timer queue`.
@@ -63,9 +65,21 @@ impl Document for Queued {
     }
 }
 
-fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "-".to_owned(), text)
-}
+const DUE: &[ColumnOf<DueTimer>] = &[
+    ("timer", |timer| timer.timer_id.to_string()),
+    ("actor", |timer| short(&timer.actor)),
+    (">height", |timer| timer.height.to_string()),
+    (">rank", |timer| or_dash(timer.rank)),
+    (">weight", |timer| or_dash(timer.weight_per_mille.map(weight))),
+    (">tip", |timer| or_dash(timer.effective_tip.map(|tip| wei(*tip)))),
+    ("bid", |timer| timer.agent.to_string()),
+    ("waited", |timer| or_dash(timer.reason.map(why))),
+    ("next", |timer| next(timer.next).to_owned()),
+    ("why", |timer| match &timer.not_asked {
+        None => timer.outlook.clone(),
+        Some(why) => format!("{}; its agent is not asked: {why}", timer.outlook),
+    }),
+];
 
 fn due(page: &DueTimers) -> String {
     let mut text = fields(&[
@@ -81,27 +95,8 @@ fn due(page: &DueTimers) -> String {
             ),
         ),
     ]);
-    let rows = page.timers.iter().map(|timer| {
-        vec![
-            timer.timer_id.to_string(),
-            short(&timer.actor),
-            timer.height.to_string(),
-            or_dash(timer.rank, |rank| rank.to_string()),
-            or_dash(timer.weight_per_mille, weight),
-            or_dash(timer.effective_tip, |tip| wei(*tip)),
-            timer.agent.to_string(),
-            or_dash(timer.reason, |reason| why(reason).to_owned()),
-            next(timer.next).to_owned(),
-            timer.not_asked.clone().map_or_else(
-                || timer.outlook.clone(),
-                |why| format!("{}; its agent is not asked: {why}", timer.outlook),
-            ),
-        ]
-    });
-    let header =
-        ["timer", "actor", ">height", ">rank", ">weight", ">tip", "bid", "waited", "next", "why"];
     text += "\n\n";
-    text += &table_leaving(&["bid", "weight", "waited", "tip", "actor"], &header, rows);
+    text += &table_of(&["bid", "weight", "waited", "tip", "actor"], DUE, &page.timers);
     if let Some(next) = page.next {
         text += &format!("\nand more: --offset {next}");
     }
@@ -136,9 +131,9 @@ impl Document for TimerQuote {
                 format!("{} cycles, {paid} paid for: {}", self.cycles, amount(*self.cost))
             }),
             ("price", format!("{} per cycle before priority", wei(*self.cycle_price))),
-            ("tip", or_dash(self.effective_tip, |tip| format!("{} per cycle", wei(*tip)))),
-            ("weight", or_dash(self.weight_per_mille, weight)),
-            ("rank", or_dash(self.rank, |rank| format!("{rank} of {}", self.ranked))),
+            ("tip", or_dash(self.effective_tip.map(|tip| format!("{} per cycle", wei(*tip))))),
+            ("weight", or_dash(self.weight_per_mille.map(weight))),
+            ("rank", or_dash(self.rank.map(|rank| format!("{rank} of {}", self.ranked)))),
             ("costs at most", amount(*self.max_cost)),
         ];
         lines.push(("if it is due", format!("{}: {}", next(self.next), self.outlook)));

@@ -4,7 +4,7 @@
 use super::{
     actor_of,
     allowance::{self, Told},
-    height_of, signer_of,
+    signer_of,
 };
 use crate::{
     args::{self, HeightArg},
@@ -36,7 +36,7 @@ use cowboy_engine::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 /// The handler that `--every` calls, and that schedules its next call.
 const REPEATING: &str = "handle_every";
@@ -192,8 +192,7 @@ pub struct Waited {
 impl Schedule {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
+        let (devnet, client) = cx.devnet_and_client()?;
         let actor = actor_of(&client, &self.actor).await?;
         let gba = match &self.gba {
             Some(gba) => Some(*actor_of(&client, gba).await?.actor),
@@ -201,7 +200,8 @@ impl Schedule {
         };
         let (handler, payload) = self.call(&actor, payload, gba)?;
         let signer = signer_of(&devnet, self.from.as_deref(), actor.deployer)?;
-        let policy = policy(&client).await?;
+        let policy = client.timer_fairness().await?.policy;
+        let policy = Policy::named(&policy).unwrap_or_default();
         if policy == Policy::GbaAuction {
             self.check_for_auction()?;
         }
@@ -222,7 +222,15 @@ impl Schedule {
             warn_of_size(&client, timer).await;
         }
         if self.wait {
-            known = Some(until_ended(cx.ui, &client, &id, deadline).await?);
+            let look = async || {
+                let timer = client.timer(&id).await?;
+                Ok(match has_ended(timer.status) {
+                    true => ControlFlow::Break(timer),
+                    false => ControlFlow::Continue(standing(&timer)),
+                })
+            };
+            let awaited = format!("timer {id}");
+            known = Some(deadline.until(cx.ui, &client, &awaited, look).await?);
         }
         let ended = known.filter(|_| self.wait);
         cx.ui.document(&Scheduled {
@@ -317,7 +325,7 @@ impl Schedule {
         deadline: Deadline,
     ) -> Result<Executed, CliError> {
         let expires_at = match self.expires {
-            Some(at) => Some(Height::new(height_of(client, at).await?)),
+            Some(at) => Some(Height::new(at.height(client).await?)),
             None => None,
         };
         // A repeating timer first fires after one interval.
@@ -326,7 +334,7 @@ impl Schedule {
         loop {
             let head = client.head().await?.height;
             let height = match self.at {
-                Some(at) => height_of(client, at).await?,
+                Some(at) => at.height(client).await?,
                 None => head.saturating_add(attempt + after),
             };
             // Refuse here what the chain would refuse, before it costs a fee.
@@ -371,11 +379,6 @@ impl Schedule {
             attempt += 1;
         }
     }
-}
-
-async fn policy(client: &Client) -> Result<Policy, CliError> {
-    let told = client.timer_fairness().await?.policy;
-    Ok(Policy::named(&told).unwrap_or_default())
 }
 
 fn told(transaction: &Transaction) -> Result<Told, CliError> {
@@ -447,29 +450,6 @@ async fn warn_of_size(client: &Client, timer: &Timer) {
             timer.gas_limit,
         ));
     }
-}
-
-async fn until_ended(
-    ui: Ui,
-    client: &Client,
-    id: &str,
-    deadline: Deadline,
-) -> Result<Timer, CliError> {
-    let awaited = format!("timer {id}");
-    deadline
-        .wait_for(ui, &awaited, async |wait| {
-            let mut blocks = client.follow(None);
-            blocks.connect().await?;
-            loop {
-                let timer = client.timer(id).await?;
-                if has_ended(timer.status) {
-                    return Ok(timer);
-                }
-                wait.saw(standing(&timer));
-                wait.next(client, &mut blocks).await?;
-            }
-        })
-        .await
 }
 
 /// Fails unless the timer ended with a successful fire.
@@ -549,9 +529,7 @@ impl Document for Scheduled {
             lines.push(("payer", self.fee_payer.to_string()));
             lines.push(("promised", format!("{} at most", amount(*self.max_cost))));
         }
-        if let Some(height) = self.scheduled_at {
-            lines.push(("scheduled at", height.to_string()));
-        }
+        lines.extend(self.scheduled_at.map(|height| ("scheduled at", height.to_string())));
         if let Some(end) = &self.end {
             lines.push(("status", end.status.to_string()));
             if let Some(height) = end.fired_at.or(end.ended_at) {
@@ -559,9 +537,7 @@ impl Document for Scheduled {
                 let late = if late > 0 { format!(", {late} blocks late") } else { String::new() };
                 lines.push(("ended at", format!("{height}{late}")));
             }
-            if let Some(result) = &end.result {
-                lines.push(("result", result.to_string()));
-            }
+            lines.extend(end.result.as_ref().map(|result| ("result", result.to_string())));
             lines.extend(charge_fields(end.charged.as_ref(), end.cycles, end.cells));
         }
         fields(&lines)

@@ -1,12 +1,13 @@
 //! Text output for timers.
 
 use crate::output::{
-    Document, Row, amount, decoded, fields, named, or_dash, rows, short, table,
+    Document, Row, amount, any_rows, any_table, columns, decoded, fields, named, or_dash,
+    paragraphs, short, table,
     timer::{evenly, has_ended, median, tier, weight, why},
     wei,
 };
 use cowboy_devnet::types::{
-    Deferral, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
+    Deferral, Fairness, Timer, TimerBucket, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
 };
 use cowboy_engine::timer::Policy;
 
@@ -44,34 +45,19 @@ pub fn charge_fields(
 }
 
 impl Row for TimerSummary {
-    const HEADER: &'static [&'static str] = &[
-        "timer",
-        "name",
-        "actor",
-        "handler",
-        ">height",
-        ">expires at",
-        "status",
-        "tier",
-        ">fired at",
-        ">max fee",
-    ];
-    const LEAST: &'static [&'static str] = &["max fee", "expires at", "tier", "actor"];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.timer_id.to_string(),
-            or_dash(self.name.clone()),
-            self.actor_name.clone().unwrap_or_else(|| short(&self.actor)),
-            self.handler.clone(),
-            self.height.to_string(),
-            self.expires_at.to_string(),
-            self.status.to_string(),
-            or_dash(self.tier.map(tier)),
-            or_dash(self.fired_at),
-            wei(*self.max_fee_per_cycle),
-        ]
+    columns! { self;
+        "timer" => self.timer_id.to_string(),
+        "name" => or_dash(self.name.clone()),
+        "actor" => self.actor_name.clone().unwrap_or_else(|| short(&self.actor)),
+        "handler" => self.handler.clone(),
+        ">height" => self.height.to_string(),
+        ">expires at" => self.expires_at.to_string(),
+        "status" => self.status.to_string(),
+        "tier" => or_dash(self.tier.map(tier)),
+        ">fired at" => or_dash(self.fired_at),
+        ">max fee" => wei(*self.max_fee_per_cycle),
     }
+    const LEAST: &'static [&'static str] = &["max fee", "expires at", "tier", "actor"];
 
     fn id(&self) -> String {
         self.timer_id.to_string()
@@ -104,9 +90,7 @@ impl Document for Timer {
             ("scheduled at", self.scheduled_at.to_string()),
             ("expires at", self.expires_at.to_string()),
         ];
-        if let Some(place) = self.tier {
-            lines.push(("tier", tier(place).to_owned()));
-        }
+        lines.extend(self.tier.map(|place| ("tier", tier(place).to_owned())));
         if let Some(height) = self.fired_at.or(self.ended_at) {
             let late = height.saturating_sub(self.height);
             let late = if late > 0 { format!(" ({late} blocks late)") } else { String::new() };
@@ -141,34 +125,22 @@ impl Document for Timer {
             lines.push(("costs at most", format!("{} (the payer has {has})", amount(**max_cost))));
         }
         lines.extend(charge_fields(self.charged.as_ref(), self.cycles, self.cells));
-        if let Some(error) = &self.error {
-            lines.push(("error", error.clone()));
-        }
-        if let Some(result) = &self.result {
-            lines.push(("result", result.to_string()));
-        }
+        lines.extend(self.error.as_ref().map(|error| ("error", error.clone())));
+        lines.extend(self.result.as_ref().map(|result| ("result", result.to_string())));
         if self.deferred_blocks > 0 {
             lines.push(("deferred", format!("in {} blocks", self.deferred_blocks)));
         }
-        let mut text = fields(&lines);
-        if !self.deferrals.is_empty() {
-            let rows = self.deferrals.iter().map(|deferral| {
-                let Deferral { from, to, reason, explanation } = deferral;
-                let blocks = if from == to { from.to_string() } else { format!("{from}-{to}") };
-                vec![blocks, why(*reason).to_owned(), explanation.clone()]
-            });
-            text += "\n\n";
-            text += &table(&[">blocks", "deferred", "why"], rows);
-        }
-        if !self.log.is_empty() {
-            text += "\n\n";
-            text += &table(&["log"], self.log.iter().map(|line| vec![line.clone()]));
-        }
-        if !self.events.is_empty() {
-            text += "\n\n";
-            text += &rows(&self.events);
-        }
-        text
+        let deferrals = self.deferrals.iter().map(|deferral| {
+            let Deferral { from, to, reason, explanation } = deferral;
+            let blocks = if from == to { from.to_string() } else { format!("{from}-{to}") };
+            vec![blocks, why(*reason).to_owned(), explanation.clone()]
+        });
+        paragraphs([
+            fields(&lines),
+            any_table(&[">blocks", "deferred", "why"], deferrals),
+            any_table(&["log"], self.log.iter().map(|line| vec![line.clone()])),
+            any_rows(&self.events),
+        ])
     }
 
     fn id(&self) -> String {
@@ -181,9 +153,8 @@ const BUCKETS: usize = 20;
 
 impl Document for TimerQueue {
     fn text(&self) -> String {
-        let count = |buckets: &[cowboy_devnet::types::TimerBucket]| -> u64 {
-            buckets.iter().map(|bucket| bucket.timers).sum()
-        };
+        let count =
+            |buckets: &[TimerBucket]| buckets.iter().map(|bucket| bucket.timers).sum::<u64>();
         let next = self.epoch_blocks - self.height % self.epoch_blocks;
         let tiers = [
             ("carry-over", self.carry_over, "due, and not fired yet".to_owned()),
@@ -195,7 +166,7 @@ impl Document for TimerQueue {
             ),
             ("overflow tree", self.overflow, "beyond the epoch queue".to_owned()),
         ];
-        let mut text = fields(&[
+        let head = fields(&[
             ("after block", self.height.to_string()),
             ("epoch", format!("{} of {} blocks", self.epoch, self.epoch_blocks)),
             ("root", self.root.to_string()),
@@ -203,21 +174,21 @@ impl Document for TimerQueue {
         ]);
         let rows =
             tiers.map(|(tier, timers, what)| vec![tier.to_owned(), timers.to_string(), what]);
-        text += "\n\n";
-        text += &table(&["tier", ">timers", "what"], rows);
-        for (name, buckets) in [("height", &self.ring), ("epoch", &self.epochs)] {
-            if buckets.is_empty() {
-                continue;
-            }
+        let buckets = |name: &str, buckets: &[TimerBucket]| {
             let shown = buckets.iter().take(BUCKETS);
             let rows = shown.map(|bucket| vec![bucket.at.to_string(), bucket.timers.to_string()]);
-            text += "\n\n";
-            text += &table(&[&format!(">{name}"), ">timers"], rows);
-            if let Some(more) = buckets.len().checked_sub(BUCKETS).filter(|more| *more > 0) {
-                text += &format!("\nand {more} more: -o json has all");
+            let text = any_table(&[name, ">timers"], rows);
+            match buckets.len().saturating_sub(BUCKETS) {
+                0 => text,
+                more => format!("{text}\nand {more} more: -o json has all"),
             }
-        }
-        text
+        };
+        paragraphs([
+            head,
+            table(&["tier", ">timers", "what"], rows),
+            buckets(">height", &self.ring),
+            buckets(">epoch", &self.epochs),
+        ])
     }
 
     fn id(&self) -> String {

@@ -24,6 +24,16 @@ pub fn chart(title: &str, values: &[u64], area: Rect, look: Look, buffer: &mut B
         .render(area, buffer);
 }
 
+/// Values for a chart, titled with a name, the newest value and the largest one.
+pub fn titled(name: &str, values: Vec<u64>, unit: fn(u64) -> String) -> (String, Vec<u64>) {
+    let most = values.iter().copied().max().unwrap_or(0);
+    let title = match values.last() {
+        Some(last) => format!("{name}: {}, max {}", unit(*last), unit(most)),
+        None => name.to_owned(),
+    };
+    (title, values)
+}
+
 /// The newest values as bars from zero to the largest, right-aligned in `width` characters.
 pub fn spark(values: &[u64], width: usize) -> String {
     let shown = &values[values.len().saturating_sub(width)..];

@@ -12,9 +12,17 @@ pub mod facts;
 pub mod grid;
 pub mod page;
 
+pub use grid::{Cell, Column, grid, plain};
+pub use page::Page;
+
 use super::{look::Look, pane::Cx};
 use crate::output::{cut, width};
-use ratatui::{buffer::Buffer, layout::Rect, text::Line, widgets::Widget as _};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    text::Line,
+    widgets::Widget as _,
+};
 
 /// Draws a rule with a title. Returns the area below it.
 pub fn section(title: &str, area: Rect, look: Look, buffer: &mut Buffer) -> Rect {
@@ -36,6 +44,17 @@ pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer:
     for (line, row) in lines.into_iter().zip(area.rows()) {
         line.render(row, buffer);
     }
+}
+
+/// Number of a list's rows that fit into an area, below the rule and the header.
+pub fn list_rows(area: Rect) -> usize {
+    area.height.saturating_sub(2).into()
+}
+
+/// The visible row of a list at a position, below the rule and the header.
+pub fn list_row_at(area: Rect, at: Position) -> Option<usize> {
+    let line = at.y.checked_sub(area.y + 2)?;
+    area.contains(at).then_some(line.into())
 }
 
 /// Explains why a list is empty, and how to show more: `narrowed` is the hint if more than the

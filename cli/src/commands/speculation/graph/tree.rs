@@ -4,9 +4,9 @@ use super::{colour, cut};
 use crate::{
     commands::speculation::show::headline,
     output::{
-        FAINT, HEADING, amount, cut_lines,
+        FAINT, HEADING, amount, fitted,
         forest::{Forest, TreeLine},
-        millis,
+        millis, or_dash,
         pipeline::{one_line, reached_ms},
         room,
     },
@@ -46,10 +46,9 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
     let name_width = longest.min(room().map_or(longest, |_| least)).max("TASK".len());
 
     let mut text = headline(&pipeline.summary);
-    let names: Vec<_> = HEADER.iter().map(|(name, _)| (*name).to_owned()).collect();
     let task_width = if shown == 0 { 0 } else { name_width };
     text += &format!("\n\n{HEADING}{:task_width$}", "TASK");
-    for ((name, width), (_, right)) in names.iter().zip(widths).zip(HEADER).take(shown) {
+    for ((name, right), width) in HEADER.into_iter().zip(widths).take(shown) {
         text += &format!("{GAP}{}", padded(name, width, right));
     }
     text += &format!("{HEADING:#}");
@@ -83,10 +82,7 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
         text +=
             &format!("\n\n{FAINT}only after: the order counts, the output is not read{FAINT:#}");
     }
-    match room() {
-        Some(columns) => cut_lines(&text, columns),
-        None => text,
-    }
+    fitted(text)
 }
 
 /// Number of columns shown after the names. Those that do not fit are left out, because a cut
@@ -131,10 +127,9 @@ fn padded(cell: &str, width: usize, right: bool) -> String {
 }
 
 fn cells(task: &SpeculativeTask) -> [String; 5] {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         task.status.to_string(),
-        or_dash(task.depth.map(|depth| depth.to_string())),
+        or_dash(task.depth),
         or_dash(task.bond.map(|bond| amount(*bond))),
         or_dash(task.runner.clone()),
         or_dash(reached_ms(task).map(millis)),

@@ -3,6 +3,7 @@
 use crate::{
     context::Context,
     error::{CliError, Exit},
+    output::to_ms,
 };
 use cowboy_devnet::{
     client::Client,
@@ -14,7 +15,7 @@ use cowboy_engine::{
     speculation::Bonds,
 };
 use jiff::Timestamp;
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 pub struct Basis {
     pub what: String,
@@ -55,7 +56,7 @@ impl Basis {
             options: plan.speculation.clone(),
             bonds: plan.bonds,
             stake: Wei::new(plan.speculation.deposit.into()),
-            block_ms: whole_ms(plan.block_time),
+            block_ms: to_ms(plan.block_time),
             agent: Address([0; 20]),
             number: 1,
             breaker_ms: None,
@@ -105,8 +106,4 @@ impl Basis {
             options,
         })
     }
-}
-
-pub fn whole_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,6 +6,7 @@ pub use view::happened;
 
 use crate::{
     dashboard::{
+        drawing::{list_row_at, list_rows},
         news::Ask,
         palette::quoted,
         pane::{Cx, Pane},
@@ -67,11 +68,8 @@ impl Events {
             Some((event, _)) => Some(event),
             None => {
                 let at = self.cursor.of(self.count(cx));
-                self.entries
-                    .iter()
-                    .filter(|entry| cx.filter.accepts_lowercase(&entry.searched))
-                    .nth(at)
-                    .map(|entry| &entry.event)
+                let accepts = |entry: &&EventEntry| cx.filter.accepts_lowercase(&entry.searched);
+                self.entries.iter().filter(accepts).nth(at).map(|entry| &entry.event)
             }
         }
     }
@@ -123,7 +121,7 @@ impl Pane for Events {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let page = view::rows(cx.area);
+        let page = list_rows(cx.area);
         match &mut self.opened {
             Some((event, first)) => {
                 let last = view::lines(event).len().saturating_sub(page);
@@ -137,10 +135,9 @@ impl Pane for Events {
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let line = at.y.checked_sub(cx.area.y + 2);
         let count = self.count(cx);
-        self.opened.is_none()
-            && line.is_some_and(|line| self.cursor.click(line.into(), count, view::rows(cx.area)))
+        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.cursor.click(line, count, list_rows(cx.area)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {

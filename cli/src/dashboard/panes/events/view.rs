@@ -4,10 +4,7 @@ use super::{Events, line};
 use crate::{
     dashboard::{
         drawing::{
-            grid::{Cell, Column, grid, plain},
-            lines as draw_lines,
-            page::Page,
-            section, unlike,
+            Cell, Column, Page, grid, lines as draw_lines, list_rows, plain, section, unlike,
         },
         look::Look,
         pane::Cx,
@@ -15,7 +12,7 @@ use crate::{
     output::grouped,
 };
 use cowboy_devnet::types::Event;
-use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+use ratatui::{buffer::Buffer, style::Style, text::Line};
 use serde_json::Value;
 
 const COLUMNS: [Column; 3] =
@@ -32,11 +29,6 @@ pub fn happened<'a>(page: &mut Page, events: impl Iterator<Item = (u64, &'a str,
         vec![plain(height), (kind.to_owned(), style(kind, look)), plain(line(data))]
     };
     page.table(&HAPPENED, &events.map(row).collect::<Vec<_>>());
-}
-
-/// Number of rows that fit into an area, below the rule and the header.
-pub fn rows(area: Rect) -> usize {
-    area.height.saturating_sub(2).into()
 }
 
 pub fn lines(event: &Event) -> Vec<String> {
@@ -79,7 +71,7 @@ pub fn draw(pane: &Events, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return draw_lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let window = pane.cursor().window(count, rows(cx.area));
+    let window = pane.cursor().window(count, list_rows(cx.area));
     let selected = pane.cursor().of(count).checked_sub(window.start);
     let seen = pane.accepted(cx).skip(window.start).take(window.len());
     let rows: Vec<_> = seen

@@ -5,7 +5,7 @@ mod view;
 pub use view::style;
 
 use crate::dashboard::{
-    drawing::page,
+    drawing::{list_row_at, list_rows, page},
     news::{Answer, Ask},
     pane::{Cx, Pane},
     rows::{Cursor, Detail, Pick},
@@ -115,7 +115,7 @@ impl Pane for Jobs {
             Some(_) => {}
             None => {
                 let accepted = self.accepted(cx);
-                let window = self.cursor(&accepted).window(accepted.len(), view::rows(cx.area));
+                let window = self.cursor(&accepted).window(accepted.len(), list_rows(cx.area));
                 let open = accepted[window].iter().filter(|job| !job.status.is_final());
                 wants.extend(open.take(WATCHED).map(|job| Ask::Job(job.job_id.to_string())));
             }
@@ -169,14 +169,14 @@ impl Pane for Jobs {
                 self.pick = Pick::default();
                 true
             }
-            None => self.pick.key(key, &rows, view::rows(cx.area)),
+            None => self.pick.key(key, &rows, list_rows(cx.area)),
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let line = at.y.checked_sub(cx.area.y + 2);
-        let (rows, fit) = (ids(&self.accepted(cx)), view::rows(cx.area));
-        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
+        let (rows, fit) = (ids(&self.accepted(cx)), list_rows(cx.area));
+        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.pick.click(line, &rows, fit))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {

@@ -3,19 +3,14 @@
 use super::{Jobs, OpenedJob};
 use crate::{
     dashboard::{
-        drawing::{
-            grid::{Cell, Column, grid, plain},
-            lines,
-            page::Page,
-            section, unlike,
-        },
+        drawing::{Cell, Column, Page, grid, lines, list_rows, plain, section, unlike},
         look::Look,
         pane::Cx,
         panes::events::happened,
     },
-    output::{amount, grouped, millis},
+    output::{amount, grouped, millis, or_dash, progress, share},
 };
-use cowboy_devnet::types::{Draw, Explanation, Job, JobStatus, JobSummary, RunnerProgress};
+use cowboy_devnet::types::{Candidate, Draw, Explanation, Job, JobStatus, JobSummary};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// The minimum width to show the draw next to the job, instead of below.
@@ -54,11 +49,6 @@ const DRAWS: [Column; 4] = [
     Column::number("point"),
 ];
 
-/// Number of the list's rows that fit into an area, below the rule and the header.
-pub fn rows(area: Rect) -> usize {
-    area.height.saturating_sub(2).into()
-}
-
 pub fn style(status: JobStatus, look: Look) -> Style {
     match status {
         JobStatus::Pending => look.warn(),
@@ -82,10 +72,8 @@ pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
     let area = section(&title(pane, cx), cx.area, cx.look, buffer);
     let accepted = pane.accepted(cx);
-    let cursor = pane.cursor(&accepted);
-    let window = cursor.window(accepted.len(), rows(cx.area));
-    let selected = cursor.of(accepted.len()).checked_sub(window.start);
-    let shown: Vec<_> = accepted[window].iter().map(|job| row(pane, job, cx)).collect();
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+    let shown: Vec<_> = seen.iter().map(|job| row(pane, job, cx)).collect();
     if shown.is_empty() {
         let text = match (pane.all(), &pane.refused) {
             (_, Some(reason)) => reason.clone(),
@@ -145,14 +133,6 @@ fn blocks(count: u64) -> String {
     }
 }
 
-fn progress(said: &RunnerProgress) -> String {
-    let RunnerProgress { runner, percent, detail, .. } = said;
-    match detail {
-        Some(detail) => format!("{runner} {percent} %, {detail}"),
-        None => format!("{runner} {percent} %"),
-    }
-}
-
 fn bar(part: u64, whole: u64) -> String {
     let full = u128::from(part.min(whole)) * BAR as u128 / u128::from(whole.max(1));
     let full = full as usize;
@@ -206,7 +186,8 @@ fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
     }
     page.plain("id", &job.job_id.to_string());
     page.plain("kind", &job.kind);
-    page.plain("submitter", &named(job.submitter_name.as_deref(), job));
+    let name = job.submitter_name.as_ref().map_or_else(String::new, |name| format!("{name} "));
+    page.plain("submitter", &format!("{name}{}", job.submitter));
     let runners = match (job.committee.as_slice(), job.status.is_final()) {
         ([], true) => "none".to_owned(),
         ([], false) => "none yet".to_owned(),
@@ -236,13 +217,6 @@ fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
 /// Text from others, without control characters.
 fn printable(text: &str) -> String {
     text.replace('\t', "    ").replace(char::is_control, "\u{fffd}")
-}
-
-fn named(name: Option<&str>, job: &Job) -> String {
-    match name {
-        Some(name) => format!("{name} {}", job.submitter),
-        None => job.submitter.to_string(),
-    }
 }
 
 fn heights(job: &Job) -> String {
@@ -316,11 +290,8 @@ fn next(explanation: &Explanation) -> String {
 fn candidates_of(explanation: &Explanation, look: Look) -> Vec<Vec<Cell>> {
     let sum: u64 = explanation.candidates.iter().filter_map(|candidate| candidate.weight).sum();
     let picked = |runner: &str| explanation.draws.iter().any(|draw| draw.picked == runner);
-    let row = |candidate: &cowboy_devnet::types::Candidate| {
-        let share = candidate.weight.map(|weight| {
-            let per_mille = u128::from(weight) * 1_000 / u128::from(sum.max(1));
-            format!("{}.{} %", per_mille / 10, per_mille % 10)
-        });
+    let row = |candidate: &Candidate| {
+        let share = candidate.weight.map(|weight| share(weight, sum));
         let (verdict, style) = match &candidate.filter {
             Some(filter) => (filter.clone(), look.bad()),
             None if picked(&candidate.runner) => ("passed, drawn".to_owned(), look.good()),
@@ -328,8 +299,8 @@ fn candidates_of(explanation: &Explanation, look: Look) -> Vec<Vec<Cell>> {
         };
         vec![
             plain(candidate.runner.clone()),
-            plain(candidate.weight.map_or_else(|| "-".to_owned(), |w| grouped(w.into()))),
-            plain(share.unwrap_or_else(|| "-".to_owned())),
+            plain(or_dash(candidate.weight.map(|weight| grouped(weight.into())))),
+            plain(or_dash(share)),
             (verdict, style),
             plain(candidate.reason.clone().unwrap_or_default()),
         ]

@@ -3,17 +3,12 @@
 use super::{LeaseEntry, Leases, OpenedLease};
 use crate::{
     dashboard::{
-        drawing::{
-            grid::{Cell, Column, grid, plain},
-            lines,
-            page::{self, Page},
-            section, unlike, wrapped,
-        },
+        drawing::{Cell, Column, Page, grid, lines, page, plain, section, unlike, wrapped},
         lease::LeaseJob,
         look::Look,
         pane::Cx,
     },
-    output::{cut, grouped, millis, seconds_since},
+    output::{cut, grouped, millis, or_dash, seconds_since},
 };
 use cowboy_lease::messages::{
     Attempt, Config, EnvValue, JobSpec, JobState, JobSummary, LeaseState, Progress, RunSummary,
@@ -97,14 +92,12 @@ pub fn draw(pane: &Leases, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let cursor = pane.cursor(&entries);
-    let window = cursor.window(entries.len(), rows(cx.area));
-    let selected = cursor.of(entries.len()).checked_sub(window.start);
+    let (seen, selected) = pane.cursor(&entries).seen(&entries, rows(cx.area));
     let row = |entry: &LeaseEntry<'_>| match entry {
         LeaseEntry::Run(run) => run_row(run, cx),
         LeaseEntry::Job(job, last) => job_row(job, *last, cx),
     };
-    let rows: Vec<_> = entries[window].iter().map(row).collect();
+    let rows: Vec<_> = seen.iter().map(row).collect();
     grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
 }
 
@@ -164,8 +157,8 @@ fn job_row(job: &JobSummary, last: bool, cx: &Cx<'_>) -> Vec<Cell> {
         plain(job.job.clone()),
         (job.state.to_string(), style(job.state, cx.look)),
         plain(job.attempt.to_string()),
-        plain(job.runner.clone().unwrap_or_else(|| "-".to_owned())),
-        plain(expires.unwrap_or_else(|| "-".to_owned())),
+        plain(or_dash(job.runner.clone())),
+        plain(or_dash(expires)),
         lease,
     ]
 }
@@ -296,7 +289,6 @@ fn optional(waits_for: &[String], spec: &JobSpec) -> Vec<(&'static str, String)>
 }
 
 fn attempt_row(attempt: &Attempt, cx: &Cx<'_>) -> Vec<Cell> {
-    let or_dash = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
     let time = |at: &String| at.parse::<Timestamp>().ok();
     let granted = time(&attempt.granted_at);
     let ended = attempt.ended_at.as_ref().map_or(Some(cx.now), time);
@@ -312,9 +304,9 @@ fn attempt_row(attempt: &Attempt, cx: &Cx<'_>) -> Vec<Cell> {
         plain(attempt.attempt.to_string()),
         plain(attempt.runner.clone()),
         (attempt.lease_state.to_string(), style_of(attempt.lease_state, cx.look)),
-        or_dash(ago(Some(&attempt.granted_at))),
-        or_dash(took),
-        or_dash(ago(heartbeat)),
+        plain(or_dash(ago(Some(&attempt.granted_at)))),
+        plain(or_dash(took)),
+        plain(or_dash(ago(heartbeat))),
         exit,
         plain(attempt.artifacts.len().to_string()),
         plain(outcome(attempt)),

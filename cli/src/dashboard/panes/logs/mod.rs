@@ -3,7 +3,8 @@
 mod view;
 
 use crate::dashboard::{
-    log::{LogPiece, LogPosition},
+    drawing::{list_row_at, list_rows},
+    log::{LogPiece, LogPosition, names},
     news::{Answer, Ask},
     pane::{Cx, Pane},
     rows::Cursor,
@@ -199,15 +200,6 @@ pub fn nodes<'a>(cx: &'a Cx<'_>) -> impl Iterator<Item = (String, String)> + 'a 
     })
 }
 
-/// Whether a line has `word` as a whole word: `validator-1` is not in `validator-10`.
-fn names(line: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    line.match_indices(word).any(|(start, _)| {
-        let end = start + word.len();
-        !line[..start].ends_with(is_part) && !line[end..].starts_with(is_part)
-    })
-}
-
 impl Pane for Logs {
     fn name(&self) -> &'static str {
         "logs"
@@ -234,7 +226,7 @@ impl Pane for Logs {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let page = view::rows(cx.area);
+        let page = list_rows(cx.area);
         if let Some((entry, first)) = &mut self.opened {
             let last = view::lines(entry, cx).len().saturating_sub(page);
             return first.key(key, last + 1, page);
@@ -263,10 +255,8 @@ impl Pane for Logs {
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let count = self.count(cx);
         let mut cursor = self.cursor(count);
-        let line = at.y.checked_sub(cx.area.y + 2);
-        let page = view::rows(cx.area);
-        let hit = self.opened.is_none()
-            && line.is_some_and(|line| cursor.click(line.into(), count, page));
+        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
+        let hit = line.is_some_and(|line| cursor.click(line, count, list_rows(cx.area)));
         if hit {
             self.read(cursor, count);
         }

@@ -3,16 +3,13 @@
 use super::{LogEntry, LogLevel, Logs};
 use crate::{
     dashboard::{
-        drawing::{
-            grid::{Column, grid, plain},
-            lines as draw_lines, section, unlike, wrapped,
-        },
+        drawing::{Column, grid, lines as draw_lines, list_rows, plain, section, unlike, wrapped},
         look::Look,
         pane::Cx,
     },
     output::grouped,
 };
-use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+use ratatui::{buffer::Buffer, style::Style, text::Line};
 
 const COLUMNS: [Column; 3] =
     [Column::text("time (UTC)"), Column::text("level"), Column::long("message")];
@@ -21,11 +18,6 @@ const PREFIX: &str = "cowboy_devnet::";
 
 /// The span of a validator's lines, and the rest of their targets.
 const VALIDATOR: &str = "validator";
-
-/// Number of rows that fit into an area, below the rule and the header.
-pub fn rows(area: Rect) -> usize {
-    area.height.saturating_sub(2).into()
-}
 
 pub fn lines(entry: &LogEntry, cx: &Cx<'_>) -> Vec<String> {
     wrapped(&entry.text, cx.area.width)
@@ -100,7 +92,7 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some((entry, first)) = &pane.opened {
         let area = section("line of the log", cx.area, look, buffer);
         let all = lines(entry, cx);
-        let last = all.len().saturating_sub(rows(cx.area));
+        let last = all.len().saturating_sub(list_rows(cx.area));
         let seen = all.into_iter().skip(first.of(last + 1)).map(Line::raw);
         return draw_lines(seen, area, buffer);
     }
@@ -115,7 +107,7 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
         return draw_lines([Line::styled(text, look.faint())], area, buffer);
     }
     let cursor = pane.cursor(count);
-    let window = cursor.window(count, rows(cx.area));
+    let window = cursor.window(count, list_rows(cx.area));
     // While the log is followed, no line is selected.
     let selected = (!pane.follows()).then(|| cursor.of(count) - window.start);
     let rows: Vec<_> = pane

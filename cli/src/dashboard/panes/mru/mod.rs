@@ -3,7 +3,7 @@
 mod view;
 
 use crate::dashboard::{
-    drawing::page,
+    drawing::{list_row_at, list_rows, page},
     news::{Answer, Ask},
     palette::quoted,
     pane::{Cx, Pane},
@@ -136,13 +136,13 @@ impl Pane for Mru {
             return true;
         }
         let rows = keys(&self.accepted(cx));
-        self.pick.key(key, &rows, view::rows(cx.area))
+        self.pick.key(key, &rows, list_rows(cx.area))
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let (rows, fit) = (keys(&self.accepted(cx)), view::rows(cx.area));
-        let line = at.y.checked_sub(cx.area.y + 2);
-        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
+        let (rows, fit) = (keys(&self.accepted(cx)), list_rows(cx.area));
+        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.pick.click(line, &rows, fit))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {

@@ -3,12 +3,7 @@
 use super::{Mru, OpenedRecord};
 use crate::{
     dashboard::{
-        drawing::{
-            grid::{Cell, Column, grid, plain},
-            lines,
-            page::Page,
-            section, unlike, wrapped,
-        },
+        drawing::{Cell, Column, Page, grid, lines, list_rows, plain, section, unlike, wrapped},
         look::Look,
         pane::Cx,
         panes::jobs,
@@ -16,7 +11,7 @@ use crate::{
     output::{amount, grouped},
 };
 use cowboy_devnet::types::{JobSummary, MruRecord, PresenceStanding, Runner, RunnerHealth};
-use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+use ratatui::{buffer::Buffer, style::Style, text::Line};
 
 /// The columns of the list, the most important first; narrow terminals show fewer.
 const COLUMNS: [Column; 9] = [
@@ -33,11 +28,6 @@ const COLUMNS: [Column; 9] = [
 
 const JOBS: [Column; 4] =
     [Column::long("job"), Column::number("block"), Column::text("status"), Column::long("runners")];
-
-/// Number of rows that fit into an area, below the rule and the header.
-pub fn rows(area: Rect) -> usize {
-    area.height.saturating_sub(2).into()
-}
 
 pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     let look = cx.look;
@@ -57,10 +47,8 @@ pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     if accepted.is_empty() {
         return lines(nothing(pane, cx), area, buffer);
     }
-    let cursor = pane.cursor(&accepted);
-    let window = cursor.window(accepted.len(), rows(cx.area));
-    let selected = cursor.of(accepted.len()).checked_sub(window.start);
-    let rows: Vec<_> = accepted[window].iter().map(|record| row(record, cx)).collect();
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+    let rows: Vec<_> = seen.iter().map(|record| row(record, cx)).collect();
     let columns = match area.width {
         0..110 => 7,
         110..160 => 8,

@@ -3,6 +3,7 @@
 mod view;
 
 use crate::dashboard::{
+    drawing::{list_row_at, list_rows},
     news::{Answer, Ask},
     pane::{Cx, Pane},
     panes::AT_A_TIME,
@@ -124,18 +125,13 @@ impl Pane for Overview {
             return false;
         }
         let count = Self::accepted(cx).len();
-        self.cursor.key(key, count, view::shape(cx).rows())
+        self.cursor.key(key, count, list_rows(view::shape(cx).validators))
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let shape = view::shape(cx);
-        let count = Self::accepted(cx).len();
-        self.opened.is_none()
-            && shape.validators.contains(at)
-            && at
-                .y
-                .checked_sub(shape.validators.y + 2)
-                .is_some_and(|line| self.cursor.click(line.into(), count, shape.rows()))
+        let (area, count) = (view::shape(cx).validators, Self::accepted(cx).len());
+        let line = list_row_at(area, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.cursor.click(line, count, list_rows(area)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {

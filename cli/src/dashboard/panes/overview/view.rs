@@ -4,20 +4,18 @@ use super::Overview;
 use crate::{
     dashboard::{
         drawing::{
-            chart::chart,
+            Cell, Column, Page,
+            chart::{chart, titled},
             facts::{self, Facts},
-            grid::{Cell, Column, grid, plain},
-            lines,
-            page::Page,
-            section, unlike,
+            grid, lines, list_rows, plain, section, unlike,
         },
         look::Look,
         pane::Cx,
         rows::Cursor,
     },
-    output::{amount, grouped, millis, seconds_since, wei},
+    output::{amount, grouped, millis, or_dash, seconds_since, share, wei},
 };
-use cowboy_devnet::types::{RunnerState, RunnerStatus, Validator, ValidatorState};
+use cowboy_devnet::types::{RunnerState, RunnerStatus, Validator, ValidatorState, ValidatorStatus};
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -50,12 +48,6 @@ pub struct OverviewAreas {
     pub validators: Rect,
     /// The runners, if there is room for them.
     runners: Rect,
-}
-
-impl OverviewAreas {
-    pub fn rows(&self) -> usize {
-        self.validators.height.saturating_sub(2).into()
-    }
 }
 
 /// The minimum rows of runners, including their rule and header.
@@ -151,15 +143,6 @@ fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
         cx.shared.blocks.iter().map(value).collect::<Vec<_>>()
     };
     let latencies = pane.latencies();
-    let titled = |name: &str, values: Vec<u64>, unit: fn(u64) -> String| {
-        let most = values.iter().copied().max().unwrap_or(0);
-        let last = values.last().copied();
-        let title = match last {
-            Some(last) => format!("{name}: {}, max {}", unit(last), unit(most)),
-            None => name.to_owned(),
-        };
-        (title, values)
-    };
     let count: fn(u64) -> String = |value| grouped(value.into());
     vec![
         titled("finality", latencies, millis),
@@ -230,10 +213,6 @@ fn prices(pane: &Overview, cx: &Cx<'_>) -> Facts {
     let newest = shared.blocks.iter().rev().find_map(|block| pane.measured(block.height));
     let load = match (parameters, newest) {
         (Some(limits), Some(block)) => {
-            let share = |used: u64, limit: u64| {
-                let per_mille = u128::from(used) * 1_000 / u128::from(limit.max(1));
-                format!("{}.{} %", per_mille / 10, per_mille % 10)
-            };
             let cycles = share(block.cycles, limits.cycle_limit);
             let cells = share(block.cells, limits.cell_limit);
             vec![Span::raw(format!("cycles {cycles}, cells {cells}"))]
@@ -265,10 +244,8 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &OverviewAreas, buffer: &mut 
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
     let highest = accepted.iter().map(|validator| validator.height).max().unwrap_or(0);
-    let window = pane.cursor().window(accepted.len(), shape.rows());
-    let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
-    let row = |index: usize| -> Vec<Cell> {
-        let validator = accepted[index];
+    let (seen, selected) = pane.cursor().seen(&accepted, list_rows(shape.validators));
+    let row = |validator: &&ValidatorStatus| -> Vec<Cell> {
         vec![
             plain(validator.name.clone()),
             (state(validator.status).to_owned(), style(validator.status, cx.look)),
@@ -277,7 +254,7 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &OverviewAreas, buffer: &mut 
             plain(validator.address.to_string()),
         ]
     };
-    let rows: Vec<_> = window.map(row).collect();
+    let rows: Vec<_> = seen.iter().map(row).collect();
     grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
 }
 
@@ -322,7 +299,6 @@ fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Bu
     let Some(validator) = known else {
         return lines([Line::styled("asking", cx.look.faint())], area, buffer);
     };
-    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let list = |names: &[String]| match names {
         [] => "none".to_owned(),
         names => format!("{}: {}", names.len(), names.join(" ")),

@@ -70,16 +70,12 @@ pub fn bit(bytes: &[u8], index: usize) -> bool {
     bytes.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PresenceDetail {
     pub votes: Option<Votes>,
     /// The runner's entry in the registry, with its subset.
     pub runner: Option<Runner>,
     pub refused: Option<String>,
-}
-
-impl PresenceDetail {
-    const EMPTY: Self = Self { votes: None, runner: None, refused: None };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,7 +180,7 @@ impl Presence {
     /// Forgets the data of the last cell, because another one is under the cursor.
     fn moved(&mut self) {
         if let Some(detail) = &mut self.opened {
-            *detail = PresenceDetail::EMPTY;
+            *detail = PresenceDetail::default();
         }
     }
 }
@@ -307,7 +303,7 @@ impl Pane for Presence {
         }
         // Stay on this block when newer ones come.
         self.height = self.height();
-        self.opened = Some(PresenceDetail::EMPTY);
+        self.opened = Some(PresenceDetail::default());
         true
     }
 

@@ -4,9 +4,7 @@ use super::{HeatMapArea, Presence, PresenceCell, PresenceDetail, bit};
 use crate::{
     dashboard::{
         drawing::{
-            chart::spark,
-            grid::{self, Column, aligned, grid, plain},
-            lines, section, unlike, wrapped,
+            Cell, Column, chart::spark, grid, grid::aligned, lines, plain, section, unlike, wrapped,
         },
         look::Look,
         pane::Cx,
@@ -232,7 +230,7 @@ fn detail_rows(
     votes: &cowboy_devnet::types::Votes,
     runner: usize,
     cx: &Cx<'_>,
-) -> Vec<Vec<grid::Cell>> {
+) -> Vec<Vec<Cell>> {
     let look = cx.look;
     let in_subset = |validator: &str| match &detail.runner {
         Some(runner) if runner.subset.iter().any(|name| name == validator) => plain("yes"),

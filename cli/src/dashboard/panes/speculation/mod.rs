@@ -6,7 +6,7 @@ mod view;
 
 use crate::{
     dashboard::{
-        drawing::page,
+        drawing::{list_row_at, list_rows, page},
         news::{Answer, Ask},
         palette::quoted,
         pane::{Cx, Pane},
@@ -26,8 +26,9 @@ const GRAPHS: usize = 16;
 
 pub type OpenedTask = Detail<String, TaskDetail>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GraphLevel {
+    #[default]
     Pipelines,
     /// All rollbacks, scrolled to this line.
     Rollbacks(Cursor),
@@ -48,7 +49,7 @@ pub struct DrawnTask {
     pub after: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Speculation {
     /// The agent's status; `None` before the first answer.
     pub status: Option<SpeculationStatus>,
@@ -62,21 +63,6 @@ pub struct Speculation {
     pub refused: Option<String>,
     pick: Pick<u64>,
     pub level: GraphLevel,
-}
-
-impl Default for Speculation {
-    fn default() -> Self {
-        Self {
-            status: None,
-            known: None,
-            rollbacks: Vec::new(),
-            graphs: BTreeMap::new(),
-            withheld: None,
-            refused: None,
-            pick: Pick::default(),
-            level: GraphLevel::Pipelines,
-        }
-    }
 }
 
 impl Speculation {
@@ -139,6 +125,12 @@ impl Speculation {
             DrawnTask { task, lead, after }
         });
         drawn.collect()
+    }
+
+    /// Number of drawn tasks of the chosen pipeline.
+    fn tasks(&self, cx: &Cx<'_>) -> usize {
+        let graph = self.chosen(cx).and_then(|number| self.graph(number));
+        graph.map_or(0, |pipeline| Self::drawn(pipeline, cx).len())
     }
 
     fn task(&self, cx: &Cx<'_>) -> Option<String> {
@@ -236,16 +228,14 @@ impl Pane for Speculation {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let shape = view::shape(self, cx);
-        let pipelines = numbers(&self.accepted(cx));
-        let tasks = self.chosen(cx).and_then(|number| self.graph(number));
-        let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
+        let (shape, pipelines) = (view::shape(self, cx), numbers(&self.accepted(cx)));
+        let tasks = self.tasks(cx);
         match &mut self.level {
             GraphLevel::Pipelines if key.code == KeyCode::Char('r') => {
                 self.level = GraphLevel::Rollbacks(Cursor::default());
                 true
             }
-            GraphLevel::Pipelines => self.pick.key(key, &pipelines, shape.pipeline_rows()),
+            GraphLevel::Pipelines => self.pick.key(key, &pipelines, list_rows(shape.pipelines)),
             GraphLevel::Rollbacks(first) => {
                 let fit = page::rows(cx.area);
                 let places = view::rollbacks(&self.rollbacks, cx).places(fit);
@@ -256,22 +246,18 @@ impl Pane for Speculation {
                 let places = tasks::task(task, cx).places(fit);
                 task.first.key(key, places, fit)
             }
-            GraphLevel::Graph { cursor, .. } => cursor.key(key, tasks, shape.task_rows()),
+            GraphLevel::Graph { cursor, .. } => cursor.key(key, tasks, list_rows(shape.graph)),
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let shape = view::shape(self, cx);
-        let pipelines = numbers(&self.accepted(cx));
-        let tasks = self.chosen(cx).and_then(|number| self.graph(number));
-        let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
+        let (shape, pipelines) = (view::shape(self, cx), numbers(&self.accepted(cx)));
+        let tasks = self.tasks(cx);
         match &mut self.level {
-            GraphLevel::Pipelines => shape
-                .pipeline_line(at)
-                .is_some_and(|line| self.pick.click(line, &pipelines, shape.pipeline_rows())),
-            GraphLevel::Graph { cursor, task: None, .. } => {
-                shape.task_line(at).is_some_and(|line| cursor.click(line, tasks, shape.task_rows()))
-            }
+            GraphLevel::Pipelines => list_row_at(shape.pipelines, at)
+                .is_some_and(|line| self.pick.click(line, &pipelines, list_rows(shape.pipelines))),
+            GraphLevel::Graph { cursor, task: None, .. } => list_row_at(shape.graph, at)
+                .is_some_and(|line| cursor.click(line, tasks, list_rows(shape.graph))),
             GraphLevel::Graph { .. } | GraphLevel::Rollbacks(_) => false,
         }
     }

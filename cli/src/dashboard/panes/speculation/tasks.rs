@@ -4,17 +4,13 @@
 use super::{DrawnTask, OpenedTask};
 use crate::{
     dashboard::{
-        drawing::{
-            grid::{Cell, Column, grid, plain},
-            page::Page,
-            section,
-        },
+        drawing::{Cell, Column, Page, grid, plain, section},
         look::Look,
         pane::Cx,
         rows::Cursor,
     },
     output::{
-        amount, cut, grouped, millis,
+        amount, cut, grouped, millis, or_dash,
         pipeline::{one_line, parents, reached_ms, steps},
         width,
     },
@@ -64,18 +60,17 @@ pub fn draw_tasks(
     area: Rect,
     buffer: &mut Buffer,
 ) {
-    let or_dash = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
     let row = |line: &DrawnTask| {
         let task = &graph.graph[line.task];
         let tries = if task.attempt > 1 { cx.look.warn() } else { Style::new() };
         vec![
             plain(format!("{}{}", line.lead, task.task)),
             (task.status.to_string(), style(task.status, cx.look)),
-            or_dash(task.depth.map(|depth| depth.to_string())),
-            or_dash(task.bond.map(|bond| amount(*bond))),
+            plain(or_dash(task.depth)),
+            plain(or_dash(task.bond.map(|bond| amount(*bond)))),
             (task.attempt.to_string(), tries),
-            or_dash(reached_ms(task).map(millis)),
-            or_dash(task.runner.clone()),
+            plain(or_dash(reached_ms(task).map(millis))),
+            plain(or_dash(task.runner.clone())),
         ]
     };
     let mut columns = TASKS.to_vec();
@@ -181,9 +176,8 @@ pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
     page.plain("task id", &task.task_id.to_string());
     page.plain("kind", &task.kind);
     page.plain("depends on", &depends_on(task));
-    let depth = task.depth.map_or_else(|| "-".to_owned(), |depth| depth.to_string());
-    page.plain("depth", &depth);
-    page.plain("bond", &task.bond.map_or_else(|| "-".to_owned(), |bond| amount(*bond)));
+    page.plain("depth", &or_dash(task.depth));
+    page.plain("bond", &or_dash(task.bond.map(|bond| amount(*bond))));
     page.plain("attempt", &task.attempt.to_string());
     page.plain("runner", task.runner.as_deref().unwrap_or("-"));
     if let Some(fault) = &task.fault {

@@ -7,29 +7,22 @@ use super::{
 use crate::{
     dashboard::{
         drawing::{
+            Cell, Column, Page,
             facts::{self, Facts},
-            grid::{Cell, Column, grid, plain},
-            lines,
-            page::{self, Page},
-            section, unlike,
+            grid, lines, list_rows, page, plain, section, unlike,
         },
         filter::Filter,
         look::Look,
         pane::Cx,
     },
     output::{
-        amount, cut, grouped, millis,
+        amount, cut, grouped, millis, or_dash,
         pipeline::{by_name, standing},
         seconds_since,
     },
 };
 use cowboy_devnet::types::{PipelineStatus, PipelineSummary, Rollback, SpeculationStatus};
-use ratatui::{
-    buffer::Buffer,
-    layout::{Position, Rect},
-    style::Style,
-    text::Line,
-};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// The minimum width to show the graph next to the pipelines.
 const WIDE: u16 = 150;
@@ -68,34 +61,10 @@ const ROLLBACKS: [Column; 8] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpeculationAreas {
     agent: Rect,
-    pipelines: Rect,
+    pub pipelines: Rect,
     rollbacks: Rect,
-    graph: Rect,
+    pub graph: Rect,
     about: Rect,
-}
-
-impl SpeculationAreas {
-    pub fn pipeline_rows(&self) -> usize {
-        self.pipelines.height.saturating_sub(2).into()
-    }
-
-    pub fn task_rows(&self) -> usize {
-        self.graph.height.saturating_sub(2).into()
-    }
-
-    pub fn pipeline_line(&self, at: Position) -> Option<usize> {
-        line_at(self.pipelines, at)
-    }
-
-    pub fn task_line(&self, at: Position) -> Option<usize> {
-        line_at(self.graph, at)
-    }
-}
-
-/// The line at a position, in a table with a rule and a header.
-fn line_at(area: Rect, at: Position) -> Option<usize> {
-    let line = at.y.checked_sub(area.y + 2)?;
-    area.contains(at).then_some(line.into())
 }
 
 fn part(area: Rect, from: u16, height: u16) -> Rect {
@@ -180,11 +149,9 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
             };
             let area = section(&headline(&graph.summary), shape.graph, cx.look, buffer);
             let drawn = Speculation::drawn(graph, cx);
-            let window = cursor.window(drawn.len(), shape.task_rows());
-            let at = cursor.of(drawn.len());
-            let selected = at.checked_sub(window.start);
-            draw_tasks(graph, &drawn[window], selected, cx, area, buffer);
-            let chosen = drawn.get(at).map(|line| &graph.graph[line.task]);
+            let (seen, selected) = cursor.seen(&drawn, list_rows(shape.graph));
+            draw_tasks(graph, seen, selected, cx, area, buffer);
+            let chosen = drawn.get(cursor.of(drawn.len())).map(|line| &graph.graph[line.task]);
             draw_about(chosen, cx, shape.about, buffer);
         }
     }
@@ -278,9 +245,7 @@ fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &SpeculationAreas, buf
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let cursor = pane.cursor(&accepted);
-    let window = cursor.window(accepted.len(), shape.pipeline_rows());
-    let selected = cursor.of(accepted.len()).checked_sub(window.start);
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(shape.pipelines));
     let row = |pipeline: &&PipelineSummary| -> Vec<Cell> {
         let undone = match pipeline.undone {
             0 => plain("-"),
@@ -293,11 +258,11 @@ fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &SpeculationAreas, buf
             plain(format!("{} of {}", pipeline.confirmed, pipeline.tasks)),
             undone,
             plain(millis(pipeline.elapsed_ms)),
-            plain(pipeline.synchronous_ms.map_or_else(|| "-".to_owned(), millis)),
+            plain(or_dash(pipeline.synchronous_ms.map(millis))),
             plain(seconds_since(*pipeline.submitted_at, cx.now)),
         ]
     };
-    let rows: Vec<_> = accepted[window].iter().map(row).collect();
+    let rows: Vec<_> = seen.iter().map(row).collect();
     grid(&PIPELINES, &rows, selected, area, cx.look, buffer);
 }
 

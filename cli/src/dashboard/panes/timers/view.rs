@@ -4,7 +4,7 @@ use super::{LaneOrder, Listed, Standing, Timers, status, style};
 use crate::{
     dashboard::{
         drawing::{
-            chart::chart,
+            chart::{chart, titled},
             facts::{self, Facts},
             grid::{Cell, Column, grid, plain},
             lines, section, unlike, wrapped,
@@ -204,14 +204,6 @@ fn lane(pane: &Timers) -> Facts {
 
 fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) {
     let of = |value: fn(&LaneBlock) -> u64| pane.lane.iter().map(value).collect::<Vec<_>>();
-    let titled = |name: &str, values: Vec<u64>, unit: fn(u64) -> String| {
-        let most = values.iter().copied().max().unwrap_or(0);
-        let title = match values.last() {
-            Some(last) => format!("{name}: {}, max {}", unit(*last), unit(most)),
-            None => name.to_owned(),
-        };
-        (title, values)
-    };
     let fee = |block: &LaneBlock| u64::try_from(block.lane_basefee.get()).unwrap_or(u64::MAX);
     let widest = areas.iter().map(|area| area.width).max().unwrap_or(0);
     let charts = [
