@@ -85,8 +85,9 @@ fn the_example_of_the_auction_fires_through_agents() {
     assert!(of(&busy) >= 4 && of(&modest) >= 4, "{fires:?}");
     let first = fires.iter().find(|fire| text(&fire["actor"]) == busy).unwrap();
     assert_eq!(text(&first["priority_per_cycle"]), "5");
-    let asked = list(&block["events"]).iter().any(|event| event["kind"] == "AgentsAsked");
-    assert!(asked, "{block}");
+    let asked = list(&block["events"]).iter().find(|event| event["kind"] == "AgentsAsked").unwrap();
+    assert!(number(&asked["data"]["timers"]) >= 1, "{asked}");
+    assert!(number(&asked["data"]["cycles"]) >= 1_000 && asked["data"]["paid"] != "0", "{asked}");
     let shown = home.json(&["timer", "show", text(&first["timer_id"])]);
     assert_eq!(text(&shown["bid"]["max_priority_fee_per_cycle"]), "5");
     assert_eq!((text(&shown["gba"]), &shown["bid"]["failed"]), (busy.as_str(), &false.into()));

@@ -43,8 +43,7 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         },
         EventKind::ParameterSet(ParameterSet { key, before, after }) => {
             json!({ "key": key, "before": setting(key, *before), "after": setting(key, *after) })
-        },
-        EventKind::AgentsAsked(_) => json!({});
+        };
 
         PresenceUnavailable { newest }
         PresenceDerived { certified, votes, present, registered }
@@ -74,6 +73,7 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         TimerCancelledInsufficientFunds { timer_id, actor, fee_payer, required, available }
         TimerCancelled { timer_id, actor, by }
         TimerExtended { timer_id, actor, expires_at }
+        AgentsAsked { actor, timers, cycles, paid }
         GbaFailed { timer_id, actor, gba, reason }
         TimerConfigProposed { by, height, settings }
         TimerPolicyActivated { policy }
