@@ -4,7 +4,7 @@
 //! crate of the latter and that of the consensus library exclude each other in one build.
 
 use cowboy_engine::{
-    actor::{ActorParams, Budget, Call, JobRequest, Module, TimerCall, World},
+    actor::{ActorParams, Budget, Call, JobRequest, Module, Seed, TimerCall, World},
     chain::{
         self, Block, Endowment, Genesis, GenesisValidator, Header, Payload, ReceiptStatus,
         SignedTransaction, State, Transaction,
@@ -75,7 +75,7 @@ fn call(handler: &str) -> Call<'_> {
         value: Wei::ZERO,
         height: Height::new(10),
         timestamp_ms: 10_000,
-        seed: Hash::ZERO,
+        seed: Seed::Fixed(Hash::ZERO),
     }
 }
 

@@ -6,8 +6,8 @@ mod calls;
 use calls::{Group, Large, Run, groups};
 use cowboy_engine::{
     actor::{
-        ActorParams, Budget, Call, Error, ErrorKind, JobRequest, Module, Schedule, TestReport,
-        TimerCall, World,
+        ActorParams, Budget, Call, Error, ErrorKind, JobRequest, Module, Schedule, Seed,
+        TestReport, TimerCall, World,
     },
     chain::Suite,
     primitives::{Address, Hash, Height, Wei},
@@ -165,7 +165,7 @@ fn spent(module: &Module, payload: &[u8], cycles: u64) -> (u64, u64, Option<Erro
         value: Wei::ZERO,
         height: Height::new(1),
         timestamp_ms: 1,
-        seed: Hash::ZERO,
+        seed: Seed::Fixed(Hash::ZERO),
     };
     let (budget, store) = (Budget { cycles, cells: CELLS }, Store(1 << 20));
     let mut outcome = None;

@@ -1,11 +1,11 @@
 //! One copy of each transaction.
 //!
 //! A transaction reaches a validator from its users, by gossip and in blocks, and is decoded each
-//! time. Every copy would recover the sender's key again, which costs more than the rest of a
-//! transfer. Exchanging a copy for the known one shares the recovered key.
+//! time. Every copy would be hashed and recover the sender's key again, which costs more than the
+//! rest of a transfer. Exchanging a copy for the known one shares both.
 
 use commonware_utils::sync::Mutex;
-use cowboy_engine::{chain::SignedTransaction, fees::meter, primitives::Hash};
+use cowboy_engine::{chain::SignedTransaction, fees::meter, primitives::Signature};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -16,32 +16,39 @@ const KEPT: usize = 65_536;
 /// Maximum bytes of transactions kept: 64 full blocks.
 const KEPT_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
 
-/// Recent transactions by hash. A hash covers the whole transaction and its signature, so
-/// validators in one process may share the copies. Cloning shares them.
+/// Recent transactions by signature, which needs no hashing. A copy is exchanged only for one that
+/// is equal, so validators in one process may share them. Cloning shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Known(Arc<Mutex<KnownInner>>);
 
 #[derive(Debug, Default)]
 struct KnownInner {
-    by_hash: BTreeMap<Hash, SignedTransaction>,
-    order: VecDeque<Hash>,
+    by_signature: BTreeMap<[u8; 65], SignedTransaction>,
+    order: VecDeque<[u8; 65]>,
     bytes: usize,
 }
 
 impl Known {
-    /// The known copy of `transaction`, or itself if it is new.
+    /// The known copy of `transaction`, or itself if it is new. If different transactions have the
+    /// same signature, only the first is kept.
     pub fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction {
-        let hash = transaction.hash();
-        let mut inner = self.0.lock();
-        if let Some(known) = inner.by_hash.get(&hash) {
-            return known.clone();
+        let Signature(signature) = transaction.signature;
+        let known = self.0.lock().by_signature.get(&signature).cloned();
+        if let Some(known) = known {
+            return if known == transaction { known } else { transaction };
         }
-        inner.bytes += transaction.size();
-        inner.by_hash.insert(hash, transaction.clone());
-        inner.order.push_back(hash);
+        // Hashed here, outside the lock, and nowhere else.
+        let bytes = transaction.size();
+        let mut inner = self.0.lock();
+        if inner.by_signature.contains_key(&signature) {
+            return transaction;
+        }
+        inner.bytes += bytes;
+        inner.by_signature.insert(signature, transaction.clone());
+        inner.order.push_back(signature);
         while inner.order.len() > KEPT || inner.bytes > KEPT_BYTES {
             let oldest = inner.order.pop_front().expect("what is kept has an order");
-            let forgotten = inner.by_hash.remove(&oldest).expect("what has an order is kept");
+            let forgotten = inner.by_signature.remove(&oldest).expect("what has an order is kept");
             inner.bytes -= forgotten.size();
         }
         transaction

@@ -2,9 +2,9 @@
 //! events, certificates and draws, and snapshots of the state. One SQLite file, one transaction per
 //! block.
 //!
-//! A block's events, receipts and ended timers are one row (`effects`). Older blocks are moved into
-//! compressed segments (`segment`), and the oldest segments are dropped when the chain exceeds the
-//! limit (`keep`).
+//! A block's events, receipts and ended timers are one row (`effects`) with an `index`. Older
+//! blocks are moved into compressed segments (`segment`), and the oldest segments are dropped when
+//! the chain exceeds the limit (`keep`).
 //!
 //! The file is crash-safe (write-ahead log), survives `kill -9` at any moment, and may be read by
 //! any process while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic
@@ -12,20 +12,23 @@
 
 mod columns;
 mod effects;
+mod ended;
 mod format;
+mod index;
 mod keep;
 mod query;
 mod schema;
 mod segment;
 mod timers;
 
+pub use ended::{EndedTimer, TimerEnd};
 pub use format::{FORMAT, stored_format};
 pub use keep::Keep;
 pub use query::{
     Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
     StoredPresence, StoredResult, StoredTransaction,
 };
-pub use timers::{EndedTimer, StoredLane, StoredTimer, TimerEnd, TimerFilter};
+pub use timers::{StoredLane, StoredTimer, TimerFilter};
 
 use cowboy_engine::{
     chain::{
@@ -330,7 +333,10 @@ fn insert(
             block.to_bytes(),
             proof.map(to_vec)
         ])?;
-    effects::insert(transaction, record)?;
+    let ended = ended::ended(record);
+    effects::insert(transaction, record, &ended)?;
+    index::IndexRows::new(&execution.events, &execution.receipts, &ended)
+        .insert(transaction, height)?;
     let mut statement = transaction.prepare_cached(
         "INSERT INTO presence (height, embedded_at, certificate, bit_length, bitmap, registry)
          VALUES (?, ?, ?, ?, ?, ?)",

@@ -3,10 +3,14 @@
 use super::{
     StorageError, ValidatorStore,
     columns::{decode, hash, height, prefix, signed},
+    index::ROUTINE,
     segment::PresenceRow,
 };
 use cowboy_engine::{
-    chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
+    chain::{
+        Block, Certificate, DrawRecord, Event, EventKind, Receipt, ReceiptStatus,
+        event::ReputationChanged,
+    },
     presence::Bitmap,
     primitives::{Address, Hash, Height, codec::to_vec},
     registry::Order,
@@ -150,18 +154,25 @@ impl ValidatorStore {
         }
     }
 
+    /// A transaction where it took effect. One that was only skipped is that of the newest block: a
+    /// dishonest proposer may repeat a transaction.
     pub fn transaction(&self, id: &Hash) -> Result<Option<StoredTransaction>, StorageError> {
-        let sql = "SELECT height, position FROM tx WHERE prefix = ?";
+        let sql = "SELECT height, position FROM tx WHERE prefix = ? ORDER BY height, position";
         let places: Vec<(Height, u32)> =
             self.rows(sql, [prefix(id)], |row| Ok((height(row, 0)?, row.get(1)?)))?;
+        let mut newest = None;
         for (height, position) in places {
-            let mut receipts = self.receipts(height)?.into_iter();
-            let receipt = receipts.nth(position as usize);
-            if let Some(receipt) = receipt.filter(|receipt| receipt.transaction == *id) {
-                return Ok(Some(StoredTransaction { height, position, receipt }));
+            let receipt = self.receipts(height)?.into_iter().nth(position as usize);
+            let Some(receipt) = receipt.filter(|receipt| receipt.transaction == *id) else {
+                continue;
+            };
+            let skipped = matches!(receipt.status, ReceiptStatus::Skipped(_));
+            newest = Some(StoredTransaction { height, position, receipt });
+            if !skipped {
+                break;
             }
         }
-        Ok(None)
+        Ok(newest)
     }
 
     /// The receipts of a block, in order.
@@ -212,6 +223,34 @@ impl ValidatorStore {
         Ok(page)
     }
 
+    /// The first block from a height on that has an event of this kind, or any event.
+    pub(super) fn next_with_events(
+        &self,
+        kind: Option<&str>,
+        from: Height,
+    ) -> Result<Option<Height>, StorageError> {
+        let Some(kind) = kind.filter(|kind| *kind != ROUTINE) else {
+            let head = self.head()?.map(|(height, _)| height);
+            let next = from.max(self.kept_from());
+            return Ok(head.filter(|head| next <= *head).map(|_| next));
+        };
+        let sql = "SELECT height FROM event_kind WHERE kind = ? AND height >= ?
+                   ORDER BY height LIMIT 1";
+        self.row(sql, params![kind, signed(from)], |row| height(row, 0))
+    }
+
+    /// The blocks up to a height that have events of this kind, newest first.
+    pub fn blocks_with(
+        &self,
+        kind: &str,
+        up_to: Height,
+        limit: u32,
+    ) -> Result<Vec<Height>, StorageError> {
+        let sql = "SELECT height FROM event_kind WHERE kind = ? AND height <= ?
+                   ORDER BY height DESC LIMIT ?";
+        self.rows(sql, params![kind, signed(up_to), limit], |row| height(row, 0))
+    }
+
     /// Counts the events of a kind after one block and up to another. Not for the routine kind that
     /// every block has.
     pub fn count_events(
@@ -251,7 +290,8 @@ impl ValidatorStore {
     }
 
     pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
-        self.effects(at)?.events(at)
+        let events = (0..).zip(self.effects(at)?.events(at)?);
+        Ok(events.map(|(position, event)| StoredEvent { height: at, position, event }).collect())
     }
 
     pub fn events_of(&self, job: &Hash) -> Result<Vec<StoredEvent>, StorageError> {

@@ -7,7 +7,7 @@
 use super::{
     StorageError, ValidatorStore,
     columns::{self, prefix, signed},
-    effects,
+    effects, index,
 };
 use cowboy_engine::{
     primitives::{
@@ -176,7 +176,7 @@ pub(super) fn remove(
         let height = Height::new(height);
         let long = effects::row(transaction, height)?;
         if let Some(body) = long.as_ref().or(block.effects.as_ref()) {
-            effects::remove_index(transaction, height, body)?;
+            index::remove(transaction, height, body)?;
         }
     }
     for (table, key) in [("segment", "first"), ("effects", "height")] {

@@ -209,6 +209,34 @@ fn a_block_is_stored_once_and_in_order() {
 }
 
 #[test]
+fn a_repeated_transaction_is_shown_where_it_took_effect() {
+    let store = ValidatorStore::in_memory(1).unwrap();
+    let mut state = genesis().state().unwrap();
+    extend(&store, &mut state, 1);
+    let done = store.block(Height::new(1)).unwrap().unwrap().transactions.remove(0);
+    let early = {
+        let payload = Payload::Transfer(Transfer { to: key("bob").address(), amount: Wei::new(1) });
+        let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+        Transaction::with_limits(state.chain_id(), 9, cycle, cell, payload).sign(&key("alice"))
+    };
+    for _ in 0..2 {
+        let block = block_of(&state, vec![done.clone(), early.clone()]);
+        let execution = execute(&state, &block).unwrap();
+        let (parent, executed_ms, proof) = (&state, 5, None);
+        let record =
+            BlockRecord { block: &block, parent, execution: &execution, executed_ms, proof };
+        store.commit(&record).unwrap();
+        state = execution.state;
+    }
+    let place = |transaction: &SignedTransaction| {
+        let stored = store.transaction(&transaction.hash()).unwrap().unwrap();
+        (stored.height.get(), stored.position, stored.receipt.status.name())
+    };
+    assert_eq!(place(&done), (1, 0, "success"));
+    assert_eq!(place(&early), (3, 1, "skipped"));
+}
+
+#[test]
 fn a_snapshot_carries_a_restart() {
     let store = ValidatorStore::in_memory(1).unwrap();
     let mut state = genesis().state().unwrap();

@@ -6,49 +6,18 @@
 use super::{
     BlockRecord, StorageError, ValidatorStore,
     columns::{self, decode, prefix, signed},
-    effects::TimersOf,
+    ended::{EndedTimer, TimerEnd},
+    index::TimersOf,
     query::StoredEvent,
     segment::LaneRow,
 };
 use cowboy_engine::{
-    chain::{
-        EventKind, Fire, LaneReport, ReceiptStatus,
-        event::{TimerCancelled, TimerCancelledInsufficientFunds, TimerExpired},
-    },
-    names,
+    chain::{Fire, LaneReport},
     primitives::{Address, Hash, Height, Wei, codec::to_vec},
-    record,
     timer::{Timer, lane::Prices},
 };
 use rusqlite::{Transaction, params};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// How a timer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TimerEnd {
-    Fired,
-    Failed,
-    Expired,
-    Cancelled,
-    InsufficientFunds,
-}
-
-names!(TimerEnd:
-    Fired = "fired",
-    Failed = "failed",
-    Expired = "expired",
-    Cancelled = "cancelled",
-    InsufficientFunds = "insufficient_funds",
-);
-
-/// A timer as the block that ended it found it, with the answer that its agent gave there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedTimer {
-    pub timer: Timer,
-    pub end: TimerEnd,
-}
-
-record!(EndedTimer { timer, end });
+use std::collections::BTreeSet;
 
 /// A timer with its last record and its end, if it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,37 +57,6 @@ impl TimerFilter {
         self.actor.is_none_or(|actor| timer.actor == actor)
             && self.payer.is_none_or(|payer| timer.fee_payer == payer)
     }
-}
-
-/// The timers that a block ended, except those that it scheduled itself: first those that ended
-/// without a fire, in the order of their events, then those that fired.
-pub(super) fn ended(record: &BlockRecord<'_>) -> Vec<EndedTimer> {
-    let BlockRecord { parent, execution, .. } = record;
-    // An agent's last answer counts, including one in the block that ends its timer.
-    let bids: BTreeMap<_, _> = execution.bids.iter().copied().collect();
-    let events = execution.events.iter().filter_map(|event| match &event.kind {
-        EventKind::TimerExpired(TimerExpired { timer_id, .. }) => {
-            Some((*timer_id, TimerEnd::Expired))
-        }
-        EventKind::TimerCancelled(TimerCancelled { timer_id, .. }) => {
-            Some((*timer_id, TimerEnd::Cancelled))
-        }
-        EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
-            timer_id,
-            ..
-        }) => Some((*timer_id, TimerEnd::InsufficientFunds)),
-        _ => None,
-    });
-    let fires = execution.fires.iter().map(|fire| {
-        let success = fire.status == ReceiptStatus::Success;
-        (fire.timer_id, if success { TimerEnd::Fired } else { TimerEnd::Failed })
-    });
-    let ended = events.chain(fires).filter_map(|(id, end)| {
-        let mut timer = parent.timer(&id)?;
-        timer.bid = bids.get(&id).copied().or(timer.bid);
-        Some(EndedTimer { timer, end })
-    });
-    ended.collect()
 }
 
 pub(super) fn insert_lane(

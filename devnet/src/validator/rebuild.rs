@@ -285,7 +285,7 @@ mod tests {
         drop(ledger);
         assert!(open(&path, &genesis(), Keep::default()).unwrap().1.is_none());
         let store = rusqlite::Connection::open(&path).unwrap();
-        store.execute_batch("DROP TABLE presence; DROP INDEX draw_height").unwrap();
+        store.execute_batch("DROP TABLE presence; DROP INDEX result_height").unwrap();
         drop(store);
         let (ledger, rebuilt) = open(&path, &genesis(), Keep::default()).unwrap();
         let rebuilt = rebuilt.unwrap();

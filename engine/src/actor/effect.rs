@@ -2,7 +2,7 @@
 //! nothing: its caller applies the effects or drops them.
 
 use super::{envelope, error::Error, gas::Usage};
-use crate::primitives::{Address, Hash, Height, Wei};
+use crate::primitives::{Address, Hash, Height, Wei, keccak256};
 
 /// The chain as a call reads it. Every read gives the state before the call; the call's own writes
 /// are kept separately.
@@ -42,8 +42,32 @@ pub struct Call<'a> {
     pub height: Height,
     /// Timestamp of the block, Unix ms.
     pub timestamp_ms: u64,
-    /// The seed of `randomness`: fixed for a call, different between any two calls.
-    pub seed: Hash,
+    pub seed: Seed,
+}
+
+/// The seed of a call's `randomness`, different between any two calls of a chain. It is hashed only
+/// when a call asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seed {
+    /// The parent of the block, the transaction or timer that caused the call, and the number of
+    /// the call among those that it caused.
+    OfCall { parent: Hash, cause: Hash, index: u32 },
+    /// A fixed one, for tests of actors.
+    Fixed(Hash),
+}
+
+impl Seed {
+    pub fn hash(&self) -> Hash {
+        match self {
+            Self::OfCall { parent, cause, index } => keccak256(&[
+                b"cowboy-randomness/v1",
+                &parent.0,
+                &cause.0,
+                &u64::from(*index).to_be_bytes(),
+            ]),
+            Self::Fixed(seed) => *seed,
+        }
+    }
 }
 
 /// A timer that a call asks for.

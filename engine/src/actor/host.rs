@@ -1,11 +1,11 @@
 //! The host of a machine: the chain that a call reads, and the effects that it asks for.
 
 use super::{
-    effect::{Call, Effect, World},
+    effect::{Call, Effect, Seed, World},
     error::{Fault, failed},
     testing::{Chain, Fired},
 };
-use crate::primitives::{Address, Hash, Height, Shortfall, Wei};
+use crate::primitives::{Address, Height, Shortfall, Wei};
 use std::collections::BTreeMap;
 
 pub(super) enum Host<'a> {
@@ -23,7 +23,7 @@ pub(super) struct HostCall<'a> {
     pub(super) value: Wei,
     pub(super) height: Height,
     pub(super) timestamp_ms: u64,
-    pub(super) seed: Hash,
+    pub(super) seed: Seed,
     pub(super) asked: Asked,
 }
 

@@ -35,7 +35,7 @@ mod syntax;
 pub mod testing;
 mod value;
 
-pub use effect::{Call, CallOutcome, Effect, JobRequest, TimerCall, World};
+pub use effect::{Call, CallOutcome, Effect, JobRequest, Seed, TimerCall, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{ActorParams, Budget, Limits, Schedule, Usage};
 pub use module::{Handler, Module, TestReport};

@@ -1,7 +1,7 @@
 //! A loaded module: a deployment makes one, and calls run on it.
 
 use super::{
-    effect::{Call, CallOutcome, World},
+    effect::{Call, CallOutcome, Seed, World},
     error::{Error, ErrorKind, Fault, Frame, Position, failed, shorten},
     eval::{Globals, Machine},
     gas::{ActorParams, Budget, Cause, Meter, Usage},
@@ -190,7 +190,7 @@ impl Module {
             value: Wei::ZERO,
             height: chain.height(),
             timestamp_ms: chain.timestamp_ms(),
-            seed: Hash::ZERO,
+            seed: Seed::Fixed(Hash::ZERO),
         };
         let host = Host::Call(Box::new(HostCall::new(&call, Around::Test(Mock::new(chain)))));
         let mut machine = self.machine(Meter::new(params, budget), host);

@@ -7,7 +7,7 @@ mod python;
 use super::{
     ActorParams, Budget, Call, CallOutcome, Effect, Error, ErrorKind, Module, Schedule, Usage,
     World,
-    effect::{JobRequest, TimerCall},
+    effect::{JobRequest, Seed, TimerCall},
     value::{Namespace, known},
 };
 use crate::{
@@ -65,7 +65,7 @@ fn a_call<'a>(handler: &'a str, payload: &'a [u8]) -> Call<'a> {
         value: Wei::new(5),
         height: Height::new(10),
         timestamp_ms: 10_000,
-        seed: Hash([3; 32]),
+        seed: Seed::Fixed(Hash([3; 32])),
     }
 }
 

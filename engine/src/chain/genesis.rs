@@ -1,8 +1,8 @@
 //! The genesis document of a chain.
 
 use super::{
+    committee::GenesisValidator,
     params::{MIN_EPOCH_BLOCKS, Params},
-    validators::GenesisValidator,
 };
 use crate::{
     primitives::{Address, PublicKey, Wei, codec::to_vec, keccak256},

@@ -3,6 +3,7 @@
 pub mod actors;
 pub mod admission;
 pub mod block;
+pub mod committee;
 pub mod dry_run;
 pub mod event;
 pub mod genesis;
@@ -16,10 +17,10 @@ pub mod testing;
 pub mod timers;
 pub mod transaction;
 pub mod transition;
-pub mod validators;
 
 pub use actors::{Actor, ActorCode};
 pub use block::{Block, Certificate, Executed, Header, OpenAncestor, Round, Vote};
+pub use committee::{GenesisValidator, MAX_VALIDATORS, Roster, SubsetEpoch};
 pub use dry_run::{AgentTrial, DryRun, StoreChange, Trial, dry_run, dry_run_agent};
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner};
@@ -43,7 +44,6 @@ pub use transition::{
     CallFailure, Derived, DrawRecord, Execution, ExecutionError, FailedMessage, FailureKind,
     MAX_DELIVERIES, MAX_WAITING_BYTES, TaskError, check_completion, execute,
 };
-pub use validators::{GenesisValidator, MAX_VALIDATORS, Roster, SubsetEpoch};
 
 #[cfg(test)]
 mod tests;

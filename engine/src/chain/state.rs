@@ -13,10 +13,10 @@ pub use root::{PARTS, Part};
 use super::{
     actors::{Actor, ActorCode},
     block::Header,
+    committee::{GenesisValidator, Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
     params::Params,
     tasks::Tasks,
     timers::Timers,
-    validators::{GenesisValidator, Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
 };
 use crate::{
     job::{

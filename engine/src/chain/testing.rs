@@ -8,6 +8,7 @@
 use super::{
     actors::ActorCode,
     block::{Block, Header, Round, certificates_root, transactions_root},
+    committee::GenesisValidator,
     event::EventKind,
     genesis::{Genesis, GenesisError},
     params::Params,
@@ -19,11 +20,11 @@ use super::{
         actors::{self, ActorEffects, BlockContext, PendingCall, StateView},
         execute_watched,
     },
-    validators::GenesisValidator,
 };
 use crate::{
     actor::{
-        Budget, Effect, Error, ErrorKind, JobRequest, Module, TestReport, TimerCall, Usage, World,
+        Budget, Effect, Error, ErrorKind, JobRequest, Module, Seed, TestReport, TimerCall, Usage,
+        World,
         testing::{Advanced, Chain, Ending, Fired, Ran, TestBid, TestCall, Waiting, account},
     },
     fees::meter,
@@ -178,7 +179,7 @@ impl TestChain {
 
     fn seen(&self) -> StateView<'_> {
         let (state, actor, height) = (&self.state, account("self"), self.state.height());
-        StateView { state, actor, height, seed: Hash::ZERO, asking: None }
+        StateView { state, actor, height, seed: Seed::Fixed(Hash::ZERO), asking: None }
     }
 }
 

@@ -148,7 +148,7 @@ impl Eq for SignedTransaction {}
 
 impl Encode for SignedTransaction {
     fn encode(&self, w: &mut Writer) {
-        w.record(&mut [("transaction", &self.transaction), ("signature", &self.signature)]);
+        w.record(&[("signature", &self.signature), ("transaction", &self.transaction)]);
     }
 }
 

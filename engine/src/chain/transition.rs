@@ -41,10 +41,10 @@ pub use tasks::{TaskError, check_completion};
 
 use super::{
     block::{Block, Certificate, CertificateError, certify},
+    committee::CommitteeError,
     event::{Event, EventKind, PresenceDerived, PresenceUnavailable, SubsetEpochAdvanced},
     receipt::{ActorReceipt, Fire, LaneReport, Receipt},
     state::{KnownPresence, MoneyError, State},
-    validators::CommitteeError,
 };
 use crate::{
     actor::Effect,

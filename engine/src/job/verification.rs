@@ -323,13 +323,13 @@ impl Encode for Verification {
             }
         }
 
-        w.record(&mut [
+        w.record(&[
             ("mode", &self.mode),
+            ("checks", &Given(&self.checks)),
             ("runners", &self.runners),
             ("threshold", &self.threshold),
-            ("vote_field", &self.vote_field),
-            ("checks", &Given(&self.checks)),
             ("similarity", &self.similarity),
+            ("vote_field", &self.vote_field),
         ]);
     }
 }

@@ -124,10 +124,9 @@ impl Writer {
         infallible!(self.0.array(len as u64));
     }
 
-    /// A record: absent fields left out, keys in the order of their encoded bytes.
-    pub fn record(&mut self, fields: &mut [(&'static str, &dyn Encode)]) {
-        // An encoded text starts with its length, so shorter keys come first.
-        fields.sort_unstable_by_key(|(name, _)| (name.len(), *name));
+    /// A record: fields in the order of [`key_order`], of which absent ones are left out.
+    pub fn record(&mut self, fields: &[(&'static str, &dyn Encode)]) {
+        debug_assert!(fields.is_sorted_by_key(|(name, _)| (name.len(), *name)));
         let present = fields.iter().filter(|(_, value)| !value.is_absent());
         infallible!(self.0.map(present.clone().count() as u64));
         for (name, value) in present {
@@ -135,6 +134,33 @@ impl Writer {
             value.encode(self);
         }
     }
+}
+
+/// The positions of a record's keys in the order of their encoded bytes. An encoded text starts
+/// with its length, so shorter keys come first.
+pub const fn key_order<const N: usize>(names: [&str; N]) -> [usize; N] {
+    const fn is_before(a: &[u8], b: &[u8]) -> bool {
+        if a.len() != b.len() {
+            return a.len() < b.len();
+        }
+        let mut at = 0;
+        while at < a.len() && a[at] == b[at] {
+            at += 1;
+        }
+        at < a.len() && a[at] < b[at]
+    }
+    let mut order = [0; N];
+    let mut next = 0;
+    while next < N {
+        let mut at = next;
+        while at > 0 && is_before(names[next].as_bytes(), names[order[at - 1]].as_bytes()) {
+            order[at] = order[at - 1];
+            at -= 1;
+        }
+        order[at] = next;
+        next += 1;
+    }
+    order
 }
 
 /// Reads CBOR items from a buffer.
@@ -246,9 +272,12 @@ macro_rules! record {
     ($name:ty { $($field:ident),* $(,)? }) => {
         impl $crate::primitives::codec::Encode for $name {
             fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
-                use $crate::primitives::codec::Encode;
+                use $crate::primitives::codec::{Encode, key_order};
 
-                w.record(&mut [$((stringify!($field), &self.$field as &dyn Encode)),*]);
+                const NAMES: &[&str] = &[$(stringify!($field)),*];
+                const ORDER: [usize; NAMES.len()] = key_order([$(stringify!($field)),*]);
+                let fields = [$((stringify!($field), &self.$field as &dyn Encode)),*];
+                w.record(&ORDER.map(|at| fields[at]));
             }
         }
 

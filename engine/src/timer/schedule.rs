@@ -283,11 +283,12 @@ impl Ids {
             Hash(inputs.clone().chain_update(nonce.to_be_bytes()).finalize().into())
         };
         let mut next = self.next.borrow_mut();
-        let next = next.entry(id(0)).or_insert(0);
+        let plain = id(0);
+        let next = next.entry(plain).or_insert(0);
         let [first, second, ..] = self.hash.0;
         let mut jumped = false;
         while *next < COUNTERS {
-            let got = id(*next);
+            let got = if *next == 0 { plain } else { id(*next) };
             *next += 1;
             if !taken(&got) {
                 return Some(got);

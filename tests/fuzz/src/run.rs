@@ -1,7 +1,7 @@
 //! Timed loading and calling of modules, on a world that answers every request.
 
 use cowboy_engine::actor::{
-    ActorParams, Budget, Call, CallOutcome, Error, JobRequest, Module, TestReport, TimerCall,
+    ActorParams, Budget, Call, CallOutcome, Error, JobRequest, Module, Seed, TestReport, TimerCall,
     Usage, World,
 };
 use cowboy_engine::chain::{Setup, Suite};
@@ -62,7 +62,7 @@ pub fn request<'a>(handler: &'a str, payload: &'a [u8]) -> Call<'a> {
         value: Wei::new(5),
         height: Height::new(10),
         timestamp_ms: 10_000,
-        seed: Hash([3; 32]),
+        seed: Seed::Fixed(Hash([3; 32])),
     }
 }
 

@@ -18,10 +18,12 @@
 mod reader;
 mod record;
 mod schedules;
+mod secret;
 
 pub(super) use reader::Reader;
-pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow, Underway};
+pub(super) use record::{Record, Report, Submitted, TokenRow, Underway};
 pub(super) use schedules::{NewRow, RunSecrets, ScheduleChange, Trigger, hidden};
+pub(super) use secret::Hidden;
 
 use super::messages::JobSpec;
 use crate::machine::{LeaseJob, RunnerId};

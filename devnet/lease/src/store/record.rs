@@ -1,6 +1,6 @@
 //! The changes of one message as rows: taken from the board at once, written later in the turn.
 
-use super::schedules::ScheduleChange;
+use super::{schedules::ScheduleChange, secret::SecretJson};
 use crate::machine::{
     Attempt, Board, JobId, JobState, LeaseEvent, LeaseJob, LeaseState, RunnerId, Why,
 };
@@ -156,16 +156,5 @@ impl JobRow {
             allow_failure: job.rules().allow_failure == Some(true),
         });
         Self { id: job.id().clone(), machine: to_vec(job), expires_at: job.expires_at(), entered }
-    }
-}
-
-pub(crate) type SecretJson = Option<Hidden>;
-
-/// A text that is not to be shown: values of secrets.
-pub(crate) struct Hidden(pub String);
-
-impl rusqlite::ToSql for Hidden {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-        self.0.to_sql()
     }
 }

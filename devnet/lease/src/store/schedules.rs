@@ -2,7 +2,7 @@
 
 use super::{
     Reader, Store, StoreError, all, execute, first,
-    record::{Hidden, SecretJson},
+    secret::{Hidden, SecretJson},
 };
 use crate::{
     fire::{Fire, FirePlace},

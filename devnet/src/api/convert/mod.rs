@@ -4,7 +4,9 @@
 /// The JSON object of some variables under their names.
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {
-        serde_json::json!({ $((stringify!($name)): $crate::api::convert::ToJson::to_json($name)),* })
+        serde_json::json!({
+            $((stringify!($name)): $crate::api::convert::ToJson::to_json($name)),*
+        })
     };
 }
 

@@ -81,7 +81,9 @@ impl<'de> Visitor<'de> for PointerStep<'_> {
         Ok(found)
     }
 
-    nothing_below! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
+    nothing_below! {
+        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
+    }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::storage::{
     EventFilter, Keep,
-    effects::ROUTINE,
+    index::ROUTINE,
     tests::{extend, genesis},
 };
 use cowboy_engine::{chain::State, primitives::codec::to_vec};

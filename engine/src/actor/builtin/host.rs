@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
                     None => None,
                     domain => Some(text_argument(domain, name)?),
                 };
-                let seed = self.host()?.seed;
+                let seed = self.host()?.seed.hash();
                 let domain = domain.map_or("", |id| self.heap.str(id));
                 self.meter.keccak(32 + domain.len())?;
                 let drawn = keccak256(&[&seed.0, domain.as_bytes()]);

@@ -3,8 +3,8 @@
 use super::{Account, Burned, OrderSince, State};
 use crate::{
     chain::{
-        Block, Genesis, GenesisError, block::Header, params::MIN_EPOCH_BLOCKS, tasks::Tasks,
-        timers::Timers, validators::Validators,
+        Block, Genesis, GenesisError, block::Header, committee::Validators,
+        params::MIN_EPOCH_BLOCKS, tasks::Tasks, timers::Timers,
     },
     presence::Migration,
     primitives::{Hash, Height, Wei, merkle::Map},

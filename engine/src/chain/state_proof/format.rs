@@ -25,7 +25,7 @@ use super::{
     StateProof, StateProofError, Subject, merkle,
 };
 use crate::{
-    chain::validators::Held,
+    chain::committee::Held,
     primitives::codec::{Decode, Encode, from_slice, to_vec},
 };
 

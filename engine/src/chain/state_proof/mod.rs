@@ -18,8 +18,8 @@ mod validators;
 
 use super::{
     block::{Certificate, Header},
+    committee::{Newest, Roster},
     state::{PARTS, Part, State},
-    validators::{Newest, Roster},
 };
 use crate::{
     primitives::{

@@ -4,7 +4,7 @@ use super::{Found, Hash, Height, Newest, Part, Roster, StateProof, StateProofErr
 use crate::{
     chain::{
         GenesisValidator, SubsetEpoch,
-        validators::{COMMITTEES, Held, SUBSETS},
+        committee::{COMMITTEES, Held, SUBSETS},
     },
     primitives::codec::{Decode, Encode, from_slice},
 };

@@ -3,10 +3,10 @@
 use super::*;
 use crate::{
     chain::{
+        committee::{Newest, Rhythm},
         params::MIN_EPOCH_BLOCKS,
         state_proof::Evidence,
         transaction::RemoveValidator,
-        validators::{Newest, Rhythm},
     },
     presence::{Connectivity, ThresholdRule},
 };

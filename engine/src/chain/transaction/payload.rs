@@ -3,8 +3,8 @@
 use super::Excuse;
 use crate::{
     chain::{
+        committee::GenesisValidator,
         tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
-        validators::GenesisValidator,
     },
     fees::meter::{self, Charge},
     job::spec::JobSpec,

@@ -18,7 +18,7 @@
 use super::jobs::{self, JobError};
 use crate::{
     actor::{
-        self, Budget, Call, Effect, ErrorKind, JobRequest, TimerCall, Usage, World,
+        self, Budget, Call, Effect, ErrorKind, JobRequest, Seed, TimerCall, Usage, World,
         effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     chain::{
@@ -61,13 +61,8 @@ pub(in crate::chain) struct BlockContext {
 }
 
 impl BlockContext {
-    pub(in crate::chain) fn seed(&self, index: u32) -> Hash {
-        keccak256(&[
-            b"cowboy-randomness/v1",
-            &self.parent.0,
-            &self.cause.0,
-            &u64::from(index).to_be_bytes(),
-        ])
+    pub(in crate::chain) const fn seed(&self, index: u32) -> Seed {
+        Seed::OfCall { parent: self.parent, cause: self.cause, index }
     }
 }
 
@@ -463,7 +458,7 @@ pub(in crate::chain) struct StateView<'a> {
     pub actor: Address,
     pub height: Height,
     /// Seeds the call's randomness and the nonces of its jobs.
-    pub seed: Hash,
+    pub seed: Seed,
     /// The context for scheduling timers; `None` for a gas bidding agent, which may not schedule
     /// any.
     pub asking: Option<(&'a BlockContext, &'a Ids)>,
@@ -507,7 +502,7 @@ impl World for StateView<'_> {
         self.asking.ok_or("a gas bidding agent submits no jobs")?;
         // Report the error at the line that asks.
         let spec = specification(self.actor, job).map_err(|error| error.to_string())?;
-        let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.0, &index.to_be_bytes()]);
+        let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.hash().0, &index.to_be_bytes()]);
         let nonce = u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"));
         Ok((spec.job_id(&self.actor, nonce), nonce))
     }

@@ -8,13 +8,13 @@
 use super::{Run, TransactionFailure};
 use crate::{
     chain::{
+        committee::GenesisValidator,
         event::{
             ConnectivityActivated, ConnectivityProposed, ParameterSet, PhaseChanged,
             TaskTermsActivated, TaskTermsProposed, TimerConfigActivated, TimerConfigProposed,
             TimerPolicyActivated, ValidatorAdded, ValidatorRemoved,
         },
         transaction::{SetParameter, SetPhase, UpdateTimerConfig},
-        validators::GenesisValidator,
     },
     presence::Migration,
     primitives::{Address, Height},

@@ -354,7 +354,7 @@ fn every_form_is_read_back() {
     // An empty list of checks is left out.
     let mut w = Writer::new();
     let empty = Vec::<Check>::new();
-    w.record(&mut [("mode", &Deterministic), ("runners", &3_u32), ("checks", &empty)]);
+    w.record(&[("mode", &Deterministic), ("checks", &empty), ("runners", &3_u32)]);
     assert_eq!(from_slice::<Verification>(&w.finish()), Err(DecodeError::NotDeterministic));
     for mode in VerificationMode::ALL {
         assert_eq!(mode.name().parse(), Ok(mode));

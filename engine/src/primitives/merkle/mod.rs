@@ -63,11 +63,7 @@ impl<K, V> Entry<K, V> {
     }
 }
 
-impl<K: Encode, V: Encode> Entry<K, V> {
-    fn new(key: K, value: V) -> Self {
-        Self { path: path(&key), key, value, hash: OnceLock::new() }
-    }
-
+impl<K, V: Encode> Entry<K, V> {
     fn hash(&self) -> Hash {
         *self.hash.get_or_init(|| leaf(&self.path, &self.value))
     }
@@ -129,7 +125,10 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
     }
 
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let entry = Arc::new(Entry::new(key, value));
+        // Hashing a key costs more than finding it.
+        let known = order::get(&self.order, &key).map(|entry| entry.path);
+        let path = known.unwrap_or_else(|| path(&key));
+        let entry = Arc::new(Entry { key, value, path, hash: OnceLock::new() });
         trie::insert(&mut self.trie, Arc::clone(&entry));
         let replaced = order::insert(&mut self.order, entry);
         self.len += usize::from(replaced.is_none());
