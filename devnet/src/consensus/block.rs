@@ -114,11 +114,9 @@ impl Read for Block {
         // Copied, so that the block does not keep a network buffer alive.
         let mut bytes = vec![0; len];
         buf.copy_to_slice(&mut bytes);
-        let mut block = chain::Block::from_bytes(&bytes)
+        let known = |transaction| config.known.copy_of(transaction);
+        let block = chain::Block::from_bytes_with(&bytes, known)
             .map_err(|error| Error::Wrapped("Block", Box::new(error)))?;
-        for transaction in &mut block.transactions {
-            *transaction = config.known.copy_of(transaction.clone());
-        }
         Self::from_parts(block, bytes.into())
             .map_err(|error| Error::Wrapped("Block", Box::new(error)))
     }
@@ -168,9 +166,13 @@ const fn max_bytes(config: &BlockConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
     use commonware_codec::{Decode as _, Encode as _};
     use cowboy_engine::{
-        chain::{Certificate, Executed, Header, OpenAncestor, Vote, block},
+        chain::{
+            Certificate, Executed, Header, OpenAncestor, SignedTransaction, Vote, block,
+            transaction::Signed,
+        },
         presence::{Bitmap, CAPACITY},
         primitives::{self, Hash},
     };
@@ -217,6 +219,32 @@ mod tests {
         let read = Block::decode_cfg(bytes, &config()).expect("as written");
         assert_eq!(read.chain(), block.chain());
         assert_eq!((read.digest(), read.context()), (block.digest(), block.context()));
+    }
+
+    #[test]
+    fn copies_of_a_transaction_are_one_and_others_stay_as_they_are() {
+        let state = sample::genesis(4, 1).state().unwrap();
+        let transactions =
+            vec![sample::transfer(&state, 0, 0, 1), sample::transfer(&state, 1, 0, 2)];
+        let transactions_root = block::transactions_root(&transactions);
+        let header = Header { transactions_root, ..largest().header };
+        let certificates = largest().certificates;
+        let block = chain::Block { header, certificates, transactions };
+        let bytes = Block::new(block.clone()).expect("zeros are a point").encode();
+        let config = config();
+        let read = || Block::decode_cfg(bytes.clone(), &config).expect("as written");
+        let (one, other) = (read(), read());
+        assert_eq!(one.chain().transactions, block.transactions);
+        for (one, other) in one.chain().transactions.iter().zip(&other.chain().transactions) {
+            let (one, other): (&Signed, &Signed) = (one, other);
+            assert!(std::ptr::eq(one, other));
+        }
+        // A lie with a known signature does not take the place of what it was copied from.
+        let mut lie = block.transactions[0].transaction.clone();
+        lie.nonce = 9;
+        let lie = SignedTransaction::new(lie, block.transactions[0].signature);
+        assert_eq!(config.known.copy_of(lie.clone()), lie);
+        assert_eq!(config.known.copy_of(block.transactions[0].clone()), block.transactions[0]);
     }
 
     #[test]
