@@ -1,6 +1,6 @@
 //! Consensus, one epoch after another.
 //!
-//! A committee serves for whole epochs (spec chain.md; `chain::validators` in the engine), and an
+//! A committee serves for whole epochs (spec chain.md; `chain::committee` in the engine), and an
 //! instance of Simplex knows one committee. So each epoch has its own instance, with its own
 //! journal and subchannels. Its genesis is the last block of the epoch before:
 //!
