@@ -176,7 +176,8 @@ where
         // block would take more than a second.
         config.dial_frequency = Duration::from_millis(5);
         config.dial_timeout = Duration::from_secs(2);
-        config.peer_connection_cooldown = Duration::from_millis(20);
+        // This is also how often the library looks for peers to dial when all are connected.
+        config.peer_connection_cooldown = Duration::from_millis(250);
         config.allow_dns = false;
         config.handshake_timeout = Duration::from_secs(1);
         config.allowed_handshake_rate_per_ip = Quota::per_second(NZU32!(4096));
