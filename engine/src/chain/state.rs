@@ -374,20 +374,12 @@ impl State {
         order: &Order,
         committee: &[&GenesisValidator],
         epoch: &SubsetEpoch,
-    ) -> Vec<Vec<u32>> {
-        let number = |key: &PublicKey| committee.iter().position(|v| v.pubkey == *key);
-        order
-            .as_slice()
-            .iter()
-            .filter_map(|address| self.registry.get(address))
-            .map(|runner| {
-                epoch
-                    .subset_of(&runner.pubkey)
-                    .iter()
-                    .filter_map(|v| number(&v.pubkey).and_then(|i| u32::try_from(i).ok()))
-                    .collect()
-            })
-            .collect()
+    ) -> Arc<Vec<Vec<u32>>> {
+        let runners = order.as_slice().iter().filter_map(|address| self.registry.get(address));
+        let runners: Vec<_> = runners.map(|runner| &runner.pubkey).collect();
+        let committee: Vec<_> = committee.iter().map(|validator| &validator.pubkey).collect();
+        let candidates: Vec<_> = epoch.validators.iter().map(|v| v.pubkey.clone()).collect();
+        presence::subset::members(&runners, &candidates, &committee)
     }
 
     /// The migration phase of the next block, and its first block.
