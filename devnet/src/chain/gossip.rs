@@ -10,9 +10,8 @@ use commonware_macros::select;
 use commonware_p2p::{Receiver, Recipients, Sender};
 use commonware_runtime::{Clock, reschedule};
 use cowboy_engine::{
-    chain::SignedTransaction,
+    chain::transaction::{list_from_bytes, list_to_bytes},
     fees::meter,
-    primitives::codec::{Encode as _, Writer, from_slice},
 };
 use std::time::Duration;
 
@@ -41,19 +40,14 @@ where
 async fn send<E: Clock, S: Sender>(context: &E, mut sender: S, mempool: &Mempool) {
     loop {
         let batch = mempool.outgoing(MAX_BATCH).await;
-        let mut w = Writer::new();
-        w.list(batch.len());
-        for transaction in &batch {
-            transaction.encode(&mut w);
-        }
-        sender.send(Recipients::All, w.finish(), false);
+        sender.send(Recipients::All, list_to_bytes(&batch), false);
         context.sleep(GATHER).await;
     }
 }
 
 async fn receive<R: Receiver>(mut receiver: R, ledger: &Ledger, mempool: &Mempool) {
     while let Ok((peer, message)) = receiver.recv().await {
-        let batch: Vec<SignedTransaction> = match from_slice(message.as_ref()) {
+        let batch = match list_from_bytes(message.as_ref(), mempool.known()) {
             Ok(batch) => batch,
             Err(error) => {
                 tracing::warn!(%peer, %error, "gossip is not a list of transactions");

@@ -2,10 +2,15 @@
 //!
 //! A transaction reaches a validator from its users, by gossip and in blocks, and is decoded each
 //! time. Every copy would be hashed and recover the sender's key again, which costs more than the
-//! rest of a transfer. Exchanging a copy for the known one shares both.
+//! rest of a transfer. Exchanging a copy for the known one shares both, and bytes that are those of
+//! a known one are not decoded at all.
 
 use commonware_utils::sync::Mutex;
-use cowboy_engine::{chain::SignedTransaction, fees::meter, primitives::Signature};
+use cowboy_engine::{
+    chain::{SignedTransaction, transaction::KnownTransactions},
+    fees::meter,
+    primitives::Signature,
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -28,13 +33,15 @@ struct KnownInner {
     bytes: usize,
 }
 
-impl Known {
-    /// The known copy of `transaction`, or itself if it is new. If different transactions have the
-    /// same signature, only the first is kept.
-    pub fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction {
+impl KnownTransactions for Known {
+    fn find(&self, signature: &Signature) -> Option<SignedTransaction> {
+        self.0.lock().by_signature.get(signature.as_bytes()).cloned()
+    }
+
+    /// If different transactions have the same signature, only the first is kept.
+    fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction {
         let Signature(signature) = transaction.signature;
-        let known = self.0.lock().by_signature.get(&signature).cloned();
-        if let Some(known) = known {
+        if let Some(known) = self.find(&transaction.signature) {
             return if known == transaction { known } else { transaction };
         }
         // Hashed here, outside the lock, and nowhere else.

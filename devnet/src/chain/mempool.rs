@@ -18,6 +18,7 @@ use cowboy_engine::{
     chain::{
         Fees, SignedTransaction, State,
         admission::{self, AdmissionError},
+        transaction::KnownTransactions as _,
     },
     fees::meter,
     primitives::{Address, Cells, Cycles, Hash, Height, Shortfall, Wei},

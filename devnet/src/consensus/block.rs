@@ -114,8 +114,7 @@ impl Read for Block {
         // Copied, so that the block does not keep a network buffer alive.
         let mut bytes = vec![0; len];
         buf.copy_to_slice(&mut bytes);
-        let known = |transaction| config.known.copy_of(transaction);
-        let block = chain::Block::from_bytes_with(&bytes, known)
+        let block = chain::Block::from_bytes_with(&bytes, &config.known)
             .map_err(|error| Error::Wrapped("Block", Box::new(error)))?;
         Self::from_parts(block, bytes.into())
             .map_err(|error| Error::Wrapped("Block", Box::new(error)))
@@ -171,7 +170,7 @@ mod tests {
     use cowboy_engine::{
         chain::{
             Certificate, Executed, Header, OpenAncestor, SignedTransaction, Vote, block,
-            transaction::Signed,
+            transaction::{KnownTransactions as _, Signed},
         },
         presence::{Bitmap, CAPACITY},
         primitives::{self, Hash},

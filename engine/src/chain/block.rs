@@ -5,12 +5,12 @@
 //! certificate names a candidate, in ascending height; candidates without a certificate form the
 //! block's own `open` list. All of this follows from the parent's header alone.
 
-use super::transaction::SignedTransaction;
+use super::transaction::{self, KnownTransactions, NoneKnown, SignedTransaction};
 use crate::{
     presence::Bitmap,
     primitives::{
         Hash, Height,
-        codec::{DecodeError, Encode as _, Writer, from_slice, to_vec},
+        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
         keccak256,
     },
     record,
@@ -118,7 +118,22 @@ pub struct Block {
     /// In order of execution.
     pub transactions: Vec<SignedTransaction>,
 }
-record!(Block { header, certificates, transactions });
+
+impl Encode for Block {
+    fn encode(&self, w: &mut Writer) {
+        w.record(&[
+            ("header", &self.header),
+            ("certificates", &self.certificates),
+            ("transactions", &self.transactions),
+        ]);
+    }
+}
+
+impl Decode for Block {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::decode_with(r, &NoneKnown)
+    }
+}
 
 /// Why a child of a header cannot carry certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -204,6 +219,27 @@ pub fn transactions_root(transactions: &[SignedTransaction]) -> Hash {
 }
 
 impl Block {
+    fn decode_with(
+        r: &mut Reader<'_>,
+        known: &impl KnownTransactions,
+    ) -> Result<Self, DecodeError> {
+        let (mut header, mut certificates, mut transactions) = (None, None, None);
+        r.record(|key, r| {
+            match key {
+                "header" => header = Some(Decode::decode(r)?),
+                "certificates" => certificates = Some(Decode::decode(r)?),
+                "transactions" => transactions = Some(transaction::read_list(r, known)?),
+                other => return Err(DecodeError::UnknownField(other.to_owned())),
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            header: header.ok_or(DecodeError::MissingField("header"))?,
+            certificates: certificates.ok_or(DecodeError::MissingField("certificates"))?,
+            transactions: transactions.ok_or(DecodeError::MissingField("transactions"))?,
+        })
+    }
+
     pub fn hash(&self) -> Hash {
         self.header.hash()
     }
@@ -214,17 +250,19 @@ impl Block {
 
     /// Decodes a block and checks that its header commits to its contents.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, |transaction| transaction)
+        Self::from_bytes_with(bytes, &NoneKnown)
     }
 
-    /// As [`from_bytes`](Self::from_bytes), but first exchanges each transaction for an equal copy,
-    /// whose hash may be computed already.
+    /// As [`from_bytes`](Self::from_bytes), but takes the known copies of transactions, which are
+    /// hashed already.
     pub fn from_bytes_with(
         bytes: &[u8],
-        copy_of: impl FnMut(SignedTransaction) -> SignedTransaction,
+        known: &impl KnownTransactions,
     ) -> Result<Self, DecodeError> {
-        let mut block: Self = from_slice(bytes)?;
-        block.transactions = block.transactions.into_iter().map(copy_of).collect();
+        let block = Self::decode_with(&mut Reader::new(bytes), known)?;
+        if to_vec(&block) != bytes {
+            return Err(DecodeError::NotDeterministic);
+        }
         if block.header.certificates_root != certificates_root(&block.certificates) {
             return Err(DecodeError::Invalid("certificates differ from their root"));
         }

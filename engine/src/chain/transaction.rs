@@ -113,10 +113,13 @@ impl Transaction {
 /// signature's head and bytes.
 const SIGNATURE_OVERHEAD: usize = 1 + 10 + 2 + 65 + 12;
 
+/// Where the signature's bytes begin in an encoded signed transaction.
+const SIGNATURE_AT: usize = 1 + 10 + 2;
+
 /// A transaction and its sender's signature, from which the sender's address is recovered.
 ///
-/// Clones share hash, size and sender, which are computed once: recovering a key costs more than
-/// all the rest of a transfer.
+/// Clones share encoded bytes, hash and sender, which are computed once: recovering a key costs
+/// more than all the rest of a transfer.
 #[derive(Clone, Debug)]
 pub struct SignedTransaction(Arc<Signed>);
 
@@ -125,8 +128,14 @@ pub struct SignedTransaction(Arc<Signed>);
 pub struct Signed {
     pub transaction: Transaction,
     pub signature: Signature,
-    form: OnceLock<(Hash, usize)>,
+    form: OnceLock<EncodedForm>,
     sender: OnceLock<Result<Address, BadSignature>>,
+}
+
+#[derive(Debug)]
+struct EncodedForm {
+    hash: Hash,
+    bytes: Box<[u8]>,
 }
 
 impl Deref for SignedTransaction {
@@ -148,7 +157,7 @@ impl Eq for SignedTransaction {}
 
 impl Encode for SignedTransaction {
     fn encode(&self, w: &mut Writer) {
-        w.record(&[("signature", &self.signature), ("transaction", &self.transaction)]);
+        w.raw(self.bytes());
     }
 }
 
@@ -176,20 +185,27 @@ impl SignedTransaction {
         Self(Arc::new(Signed { transaction, signature, form, sender }))
     }
 
-    fn form(&self) -> (Hash, usize) {
-        *self.form.get_or_init(|| {
-            let bytes = to_vec(self);
-            (keccak256(&[&bytes]), bytes.len())
+    fn form(&self) -> &EncodedForm {
+        self.form.get_or_init(|| {
+            let mut w = Writer::new();
+            w.record(&[("signature", &self.signature), ("transaction", &self.transaction)]);
+            let bytes = w.finish();
+            EncodedForm { hash: keccak256(&[&bytes]), bytes: bytes.into() }
         })
     }
 
     pub fn hash(&self) -> Hash {
-        self.form().0
+        self.form().hash
+    }
+
+    /// The transaction as it is sent and stored.
+    pub fn bytes(&self) -> &[u8] {
+        &self.form().bytes
     }
 
     /// Its encoded length in bytes, which is also the basis of its cells.
     pub fn size(&self) -> usize {
-        self.form().1
+        self.bytes().len()
     }
 
     pub fn sender(&self) -> Result<Address, BadSignature> {
@@ -217,10 +233,73 @@ impl SignedTransaction {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_vec(self)
+        self.bytes().to_vec()
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
     }
+}
+
+/// Transactions that were decoded before.
+pub trait KnownTransactions {
+    fn find(&self, signature: &Signature) -> Option<SignedTransaction>;
+
+    /// The known copy of a transaction, or itself if it is new.
+    fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction;
+}
+
+/// Decodes every transaction.
+pub struct NoneKnown;
+
+impl KnownTransactions for NoneKnown {
+    fn find(&self, _: &Signature) -> Option<SignedTransaction> {
+        None
+    }
+
+    fn copy_of(&self, transaction: SignedTransaction) -> SignedTransaction {
+        transaction
+    }
+}
+
+/// Encodes a list of transactions.
+pub fn list_to_bytes(transactions: &[SignedTransaction]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.list(transactions.len());
+    for transaction in transactions {
+        transaction.encode(&mut w);
+    }
+    w.finish()
+}
+
+/// Decodes a list of transactions that fills `bytes` in its only form.
+pub fn list_from_bytes(
+    bytes: &[u8],
+    known: &impl KnownTransactions,
+) -> Result<Vec<SignedTransaction>, DecodeError> {
+    let transactions = read_list(&mut Reader::new(bytes), known)?;
+    if list_to_bytes(&transactions) != bytes {
+        return Err(DecodeError::NotDeterministic);
+    }
+    Ok(transactions)
+}
+
+/// Reads a list of transactions. One whose bytes are those of a known one is not decoded.
+pub(super) fn read_list(
+    r: &mut Reader<'_>,
+    known: &impl KnownTransactions,
+) -> Result<Vec<SignedTransaction>, DecodeError> {
+    let len = r.list(r.remaining())?;
+    // The list grows as its items arrive: they are larger in memory than one byte each.
+    let mut transactions = Vec::new();
+    for _ in 0..len {
+        let signature = r.rest().get(SIGNATURE_AT..).and_then(<[u8]>::first_chunk);
+        let candidate = signature.and_then(|bytes| known.find(&Signature(*bytes)));
+        let transaction = match candidate {
+            Some(candidate) if r.skip_if(candidate.bytes()) => candidate,
+            _ => known.copy_of(SignedTransaction::decode(r)?),
+        };
+        transactions.push(transaction);
+    }
+    Ok(transactions)
 }

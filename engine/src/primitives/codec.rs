@@ -123,6 +123,11 @@ impl Writer {
         infallible!(self.0.str(value));
     }
 
+    /// An item that is encoded already.
+    pub fn raw(&mut self, item: &[u8]) {
+        self.0.writer_mut().extend_from_slice(item);
+    }
+
     /// The head of a list; `len` items follow.
     pub fn list(&mut self, len: usize) {
         infallible!(self.0.array(len as u64));
@@ -233,9 +238,22 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Bytes left to read, an upper bound for the items of a list.
-    pub(super) fn remaining(&self) -> usize {
-        self.0.input().len().saturating_sub(self.0.position())
+    /// The number of bytes left to read, an upper bound for the items of a list.
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest().len()
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0.input().get(self.0.position()..).unwrap_or_default()
+    }
+
+    /// Skips an item if it has exactly these bytes, which are a whole item.
+    pub(crate) fn skip_if(&mut self, item: &[u8]) -> bool {
+        let equal = self.rest().starts_with(item);
+        if equal {
+            self.0.set_position(self.0.position() + item.len());
+        }
+        equal
     }
 }
 
