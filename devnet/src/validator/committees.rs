@@ -1,13 +1,14 @@
 //! The results that committees have revealed, and requests for the missing ones (spec jobs.md §5).
 //!
-//! In the block in which a committee's commitments are complete, and in each block after it:
+//! The validators of a runner's subset take turns, the nearest first and each further one a block
+//! later, because one question or transaction is enough. From the block in which a committee's
+//! commitments are complete:
 //! * a connected runner that has committed and whose result is missing is asked for it, even when
 //!   the job was verified without it;
 //! * once all results are here, or from the block on in which enough of them suffice, the
 //!   aggregator is asked to sign them if it is connected;
 //! * from the block on in which runners' own reveals count, each result that is here but not on the
-//!   chain is submitted alone. The validators of the runner's subset take turns, the nearest first:
-//!   one transaction is enough.
+//!   chain is submitted alone.
 //!
 //! When a result arrives from a runner or from another validator:
 //! * it is kept if the chain would accept it. A result from a runner is passed on to all
@@ -86,6 +87,8 @@ struct Collected {
     /// The block that closed its commitments, which distinguishes a job's attempts.
     closed: Height,
     held: BTreeMap<Address, HeldResult>,
+    /// The block in which the first validator could ask the aggregator.
+    ready: Option<Height>,
     /// The block in which the aggregator was last asked, and the runners whose results it was asked
     /// to sign.
     asked: Option<(Height, Vec<Address>)>,
@@ -118,19 +121,19 @@ impl Committees {
         let verified = state.withheld().map(|(job_id, _)| job_id);
         for job_id in state.open_jobs().map(|(job_id, _)| job_id).chain(verified) {
             let Some(job) = state.job(job_id) else { continue };
-            let Some((commitments, _)) = awaited(state, job_id) else { continue };
+            let Some((commitments, closed)) = awaited(state, job_id) else { continue };
             let collected = self.jobs.get_mut(job_id);
             for commitment in commitments.iter().filter(|c| c.result.is_none()) {
                 let runner = commitment.runner;
                 let held = collected.as_ref().is_some_and(|c| c.held.contains_key(&runner));
-                if !held {
+                if !held && has_turn(state, &runner, &self.public, closed) {
                     actions.push(CommitteeAction::AskReveal { runner, job_id: *job_id });
                 }
             }
             if let Some(collected) = collected {
                 collected.pass_again(state.height(), &mut actions);
                 collected.submit_alone(state, job, &self.public, &mut actions);
-                actions.extend(collected.ask_aggregate(state.height(), *job_id, job));
+                actions.extend(collected.ask_aggregate(state, *job_id, job, &self.public));
             }
         }
         actions
@@ -157,7 +160,8 @@ impl Committees {
                 actions.push(CommitteeAction::Pass(revealed));
             }
             let collected = self.jobs.get_mut(&job_id);
-            actions.extend(collected.and_then(|c| c.ask_aggregate(state.height(), job_id, job)));
+            let ask = |c: &mut Collected| c.ask_aggregate(state, job_id, job, &self.public);
+            actions.extend(collected.and_then(ask));
         }
         actions
     }
@@ -235,6 +239,7 @@ impl Committees {
         let collected = self.jobs.entry(*job_id).or_insert_with(|| Collected {
             closed,
             held: BTreeMap::new(),
+            ready: None,
             asked: None,
             signed: false,
         });
@@ -264,7 +269,14 @@ impl Committees {
 }
 
 impl Collected {
-    fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<CommitteeAction> {
+    fn ask_aggregate(
+        &mut self,
+        state: &State,
+        job_id: Hash,
+        job: &Job,
+        validator: &PublicKey,
+    ) -> Option<CommitteeAction> {
+        let head = state.height();
         let JobStatus::Committed(CommitteeRound { commitments, closing: Some(closing), .. }) =
             &job.status
         else {
@@ -283,6 +295,10 @@ impl Collected {
             head.since(*asked) < ASK_AGAIN && (!all || *runners == here)
         });
         if !(all || enough) || here.is_empty() || self.signed || lately {
+            return None;
+        }
+        let ready = *self.ready.get_or_insert(head);
+        if !has_turn(state, &closing.aggregator, validator, ready) {
             return None;
         }
         self.asked = Some((head, here));
@@ -346,8 +362,13 @@ fn turn(state: &State, runner: &Address, validator: &PublicKey) -> Option<u64> {
     u64::try_from(place).ok()
 }
 
+/// Whether the validator may ask the runner by now, if the nearest validator may since `from`.
+fn has_turn(state: &State, runner: &Address, validator: &PublicKey, from: Height) -> bool {
+    turn(state, runner, validator).is_some_and(|turn| state.height() >= from.after(turn))
+}
+
 fn is_recoverable(chain_id: u64, job_id: &Hash, reveal: &Reveal) -> bool {
     let digest = wire::JobResult::digest(chain_id, job_id, &reveal.result);
-    let signer = reveal.runner_signature.recover(&digest);
+    let signer = reveal.runner_signature.signer(&digest);
     signer.is_some_and(|key| key.address() == reveal.runner)
 }

@@ -12,6 +12,8 @@ use secp256k1::{
 };
 use std::{cmp::Ordering, fmt, hash};
 
+mod recovered;
+
 /// The reason why bytes are not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
@@ -53,6 +55,14 @@ impl PublicKey {
         signature.parse().is_some_and(|signature| {
             ecdsa::verify(&signature.to_standard(), message(digest), &self.parsed).is_ok()
         })
+    }
+
+    /// [`Self::verify`] for a signature that goes onto the chain, which every validator checks
+    /// several times: it costs one recovery per process, see [`Signature::signer`].
+    pub fn verify_shared(&self, digest: &Hash, signature: &Signature) -> bool {
+        // A key that is not recovered may still have signed: only recovery depends on v.
+        signature.signer(digest).is_some_and(|signer| signer == *self)
+            || self.verify(digest, signature)
     }
 }
 
@@ -163,6 +173,11 @@ impl Signature {
         self.parse()?.recover_ecdsa(message(digest)).ok().map(PublicKey::from_parsed)
     }
 
+    /// [`Self::recover`], remembered for the newest of these calls in this process.
+    pub fn signer(&self, digest: &Hash) -> Option<PublicKey> {
+        recovered::signer(digest, self)
+    }
+
     /// `None` for a form that is not canonical: a signature has one spelling.
     fn parse(&self) -> Option<RecoverableSignature> {
         let recovery = match self.0[64] {
@@ -226,6 +241,31 @@ mod tests {
         }
         assert_eq!(high.recover(&digest), None);
         assert!(!key.public_key().verify(&digest, &high));
+    }
+
+    #[test]
+    fn a_shared_check_gives_what_a_check_of_its_own_gives() {
+        let key = SecretKey::derive(b"seed", "shared");
+        let (own, other) = (key.public_key(), SecretKey::derive(b"seed", "other").public_key());
+        let (digest, massage) = (keccak256(&[b"shared"]), keccak256(&[b"massage"]));
+        let signature = key.sign(&digest);
+        let mut flipped = signature;
+        flipped.0[64] ^= 1;
+        let mut malformed = signature;
+        malformed.0[64] |= 2;
+        let mut zero = signature;
+        zero.0[..32].fill(0);
+        // Each twice: from the first time on it is remembered.
+        for _ in 0..2 {
+            for signature in [signature, flipped, malformed, zero] {
+                for (key, digest) in [(&own, &digest), (&other, &digest), (&own, &massage)] {
+                    let expected = key.verify(digest, &signature);
+                    assert_eq!(key.verify_shared(digest, &signature), expected);
+                }
+                assert_eq!(signature.signer(&digest), signature.recover(&digest));
+            }
+        }
+        assert!(own.verify_shared(&digest, &flipped), "v does not count");
     }
 
     #[test]

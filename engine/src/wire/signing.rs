@@ -43,7 +43,7 @@ impl RevealedResult {
     /// The key is recovered from the signature, so that its last byte has to be correct too.
     pub fn verify(&self, chain_id: u64, job_id: &Hash) -> bool {
         let digest = JobResult::digest(chain_id, job_id, self.result_data.as_bytes());
-        let signer = self.runner_signed.recover(&digest);
+        let signer = self.runner_signed.signer(&digest);
         signer.is_some_and(|key| key.address() == self.runner)
     }
 
@@ -245,7 +245,7 @@ impl JobResult {
 
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, &self.job_id, self.result_data.as_bytes());
-        runner.verify(&digest, &self.runner_signed)
+        runner.verify_shared(&digest, &self.runner_signed)
     }
 
     pub fn commitment(&self) -> Hash {
@@ -297,7 +297,8 @@ impl JobCommit {
 
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
         let Self { job_id, deadline_block, commitment, runner_signed } = self;
-        runner.verify(&Self::digest(chain_id, job_id, *deadline_block, commitment), runner_signed)
+        let digest = Self::digest(chain_id, job_id, *deadline_block, commitment);
+        runner.verify_shared(&digest, runner_signed)
     }
 }
 
@@ -343,7 +344,8 @@ impl JobAggregated {
     }
 
     pub fn verify(&self, chain_id: u64, aggregator: &PublicKey, reveals_digest: &Hash) -> bool {
-        aggregator.verify(&Self::digest(chain_id, &self.job_id, reveals_digest), &self.signed)
+        let digest = Self::digest(chain_id, &self.job_id, reveals_digest);
+        aggregator.verify_shared(&digest, &self.signed)
     }
 }
 
@@ -359,6 +361,7 @@ impl JobFailure {
     }
 
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
-        runner.verify(&Self::digest(chain_id, &self.job_id, &self.reason), &self.runner_signed)
+        let digest = Self::digest(chain_id, &self.job_id, &self.reason);
+        runner.verify_shared(&digest, &self.runner_signed)
     }
 }

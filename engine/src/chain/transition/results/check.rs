@@ -158,7 +158,7 @@ pub fn check_result<'a>(
     let record = member(state, assignment, runner)?;
     check_size(job, result)?;
     let digest = wire::JobResult::digest(state.chain_id, job_id, result);
-    if !record.pubkey.verify(&digest, runner_signature) {
+    if !record.pubkey.verify_shared(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
     }
     Ok(Claim { job, assignment, runner: record })
@@ -204,7 +204,7 @@ pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a
             wire::JobAck::digest(state.chain_id, job_id, job.deadline(), status)
         }
     };
-    if !record.pubkey.verify(&digest, runner_signature) {
+    if !record.pubkey.verify_shared(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
     }
     Ok(job)
@@ -218,7 +218,7 @@ pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a J
         return Err(ResultError::NoCommittee);
     }
     let digest = wire::JobCommit::digest(state.chain_id, job_id, job.deadline(), commitment);
-    if !record.pubkey.verify(&digest, runner_signature) {
+    if !record.pubkey.verify_shared(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
     }
     Ok(job)
@@ -244,7 +244,7 @@ pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(),
     }
     let record = state.registry.get(&runner).ok_or(ResultError::NotInCommittee(runner))?;
     let digest = wire::JobResult::digest(state.chain_id, job_id, &reveal.result);
-    if !record.pubkey.verify(&digest, &reveal.runner_signature) {
+    if !record.pubkey.verify_shared(&digest, &reveal.runner_signature) {
         return Err(ResultError::BadSignature(runner));
     }
     Ok(())
@@ -293,7 +293,7 @@ pub fn check_reveals<'a>(
             let all = wire::reveals_digest(results);
             let digest = wire::JobAggregated::digest(state.chain_id, job_id, &all);
             let record = member(state, &round.assignment, &aggregator)?;
-            if !record.pubkey.verify(&digest, signature) {
+            if !record.pubkey.verify_shared(&digest, signature) {
                 return Err(ResultError::BadAggregator(aggregator));
             }
         }
