@@ -5,9 +5,9 @@ use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature, keccak256},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, JobAck, JobAssignment, JobCancel, JobFrame, JobProgress, JobResult, Labels,
-        Message, Percent, Role, Text, VERSION,
+        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatKey, HeartbeatPing,
+        HeartbeatPong, Hello, HelloAck, JobAck, JobAssignment, JobCancel, JobFrame, JobProgress,
+        JobResult, KeyedPing, Labels, Message, Percent, Role, Text,
     },
 };
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -63,6 +63,12 @@ fn verify(c: &mut Criterion) {
         b.iter(|| ecdsa::verify(signature, digest, &bare).is_ok());
     });
     group.bench_function("HeartbeatPing", |b| b.iter(|| black_box(&ping).verify(CHAIN, &key)));
+    let heartbeat_key = HeartbeatKey([7; 32]);
+    let keyed = KeyedPing::with_mac(CHAIN, &heartbeat_key, HEIGHT, 1);
+    assert!(keyed.verify(CHAIN, &heartbeat_key));
+    group.bench_function("KeyedPing", |b| {
+        b.iter(|| black_box(&keyed).verify(CHAIN, &heartbeat_key));
+    });
     group.bench_function("JobAck", |b| b.iter(|| black_box(&ack).verify(CHAIN, &key)));
     group.bench_function("JobResult", |b| b.iter(|| black_box(&result).verify(CHAIN, &key)));
     group.finish();
@@ -98,14 +104,14 @@ fn frames(c: &mut Criterion) {
     frame(
         c,
         Hello {
-            version: VERSION,
+            version: 2,
             party_pubkey: r.public_key(),
             party_role: Role::Runner,
             block_height: HEIGHT,
             challenge_nonce: [7; 32],
         },
     );
-    frame(c, HelloAck::signed(CHAIN, &v, Role::Validator, HEIGHT, &[7; 32]));
+    frame(c, HelloAck::signed(CHAIN, &v, (2, Role::Validator), HEIGHT, &[7; 32]));
     frame(c, ping());
     frame(c, HeartbeatPong::signed(CHAIN, &v, HEIGHT, &pubkey));
     let reason = Some(Text::truncated("full"));

@@ -13,10 +13,11 @@ use cowboy_engine::{
     timer::{Governed, Key},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
-        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobIds,
-        JobProgress, JobProof, JobResult, JobReveal, Labels, Message as _, OpenJobs, Percent,
-        Reason, RejectReason, RevealedResult, Reveals, Role, Text, VERSION,
+        Errand, Goodbye, GoodbyeReason, HeartbeatKey, HeartbeatPing, HeartbeatPong, Hello,
+        HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit,
+        JobFailure, JobIds, JobProgress, JobProof, JobResult, JobReveal, KeyedPing, KeyedPong,
+        Labels, Message as _, OpenJobs, Percent, Reason, RejectReason, RevealedResult, Reveals,
+        Role, Text, heartbeat::EXPORTER_LABEL,
     },
 };
 use std::{env, fmt::Write as _, fs};
@@ -53,7 +54,7 @@ fn frames() -> String {
         let _ = write!(text, "\n### {title}\n\n{about}\n\n```\n{}\n```\n", dump(bytes));
     };
     let hello = |key: &SecretKey, party_role, challenge_nonce| Hello {
-        version: VERSION,
+        version: 1,
         party_pubkey: key.public_key(),
         party_role,
         block_height: height,
@@ -67,9 +68,9 @@ fn frames() -> String {
     );
     let frame = hello(&validator, Role::Validator, validators_nonce).to_frame();
     section("0x01 Hello, of the validator", "`challenge_nonce` is 32 times 0x22.", &frame);
-    let frame = HelloAck::signed(CHAIN, &validator, Role::Validator, height, &runners_nonce);
+    let frame = HelloAck::signed(CHAIN, &validator, (1, Role::Validator), height, &runners_nonce);
     section("0x02 HelloAck, of the validator", "Over the runner's nonce.", &frame.to_frame());
-    let frame = HelloAck::signed(CHAIN, &runner, Role::Runner, height, &validators_nonce);
+    let frame = HelloAck::signed(CHAIN, &runner, (1, Role::Runner), height, &validators_nonce);
     section("0x02 HelloAck, of the runner", "Over the validator's nonce.", &frame.to_frame());
     let frame = HeartbeatPing::signed(CHAIN, &runner, height, 1);
     section("0x10 HeartbeatPing", "Height 42, nonce 1.", &frame.to_frame());
@@ -98,6 +99,12 @@ fn frames() -> String {
     section("0x13 CapabilityDelta", "`http` again, `custom` no longer.", &frame.to_frame());
     let frame = OpenJobs { job_ids: JobIds::first([job_id]) };
     section("0x14 OpenJobs", "The job below.", &frame.to_frame());
+    let heartbeat_key = HeartbeatKey([0x33; 32]);
+    let frame = KeyedPing::with_mac(CHAIN, &heartbeat_key, height, 1);
+    let about = "Height 42, nonce 1, the connection's key is 32 times 0x33.";
+    section("0x15 KeyedPing, in version 2", about, &frame.to_frame());
+    let frame = KeyedPong::with_mac(CHAIN, &heartbeat_key, height);
+    section("0x16 KeyedPong, in version 2", "Height 42, the same key.", &frame.to_frame());
     let body = Body::new(to_vec(&spec)).expect("a short one");
     let deadline = Height::new(82);
     let unsigned = JobAssignment {
@@ -231,9 +238,10 @@ fn the_runner_protocol_shows_every_frame() {
 #[test]
 fn the_runner_protocol_says_what_holds() {
     let document = fs::read_to_string(DOCUMENT).expect("the document is there");
-    let alpn = std::str::from_utf8(tls::ALPN).expect("it is text");
     let oid = tls::BINDING_OID.map(|arc| arc.to_string()).join(".");
-    for said in [alpn, &oid] {
+    let names = [tls::ALPN[0], tls::ALPN[1], EXPORTER_LABEL];
+    let names = names.map(|name| std::str::from_utf8(name).expect("it is text"));
+    for said in names.into_iter().chain([oid.as_str()]) {
         assert!(document.contains(&format!("`{said}`")), "{said}");
     }
     for reason in GoodbyeReason::ALL {

@@ -3,13 +3,14 @@
 use crate::{play, random::Random};
 use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature},
+    session::heartbeat::Heartbeats,
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
+        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatKey, HeartbeatPing,
         HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment,
         JobCancel, JobCommit, JobFailure, JobFrame, JobIds, JobProgress, JobProof, JobResult,
         JobReveal, Labels, Message, OpenJobs, Percent, RawFrame, Reason, RejectReason,
-        RevealedResult, Reveals, Role, Text, VERSION,
+        RevealedResult, Reveals, Role, Text,
     },
 };
 use std::fs;
@@ -20,6 +21,9 @@ pub const RUNNERS_NONCE: [u8; 32] = [1; 32];
 pub const VALIDATORS_NONCE: [u8; 32] = [2; 32];
 /// The jobs that frames name.
 pub const JOBS: [Hash; 3] = [Hash([3; 32]), Hash([4; 32]), Hash([5; 32])];
+
+/// Heartbeats of the second version, under a key that both ends know.
+pub const HEARTBEATS: Heartbeats = Heartbeats::Keyed(HeartbeatKey([6; 32]));
 
 pub fn runner() -> SecretKey {
     SecretKey::derive(b"hostile", "runner")
@@ -44,13 +48,14 @@ pub fn reveals(job_id: Hash) -> Reveals {
 pub fn of_runner() -> Vec<Vec<u8>> {
     let key = runner();
     let hello = Hello {
-        version: VERSION,
+        version: HEARTBEATS.version(),
         party_pubkey: key.public_key(),
         party_role: Role::Runner,
         block_height: Height::new(1),
         challenge_nonce: RUNNERS_NONCE,
     };
-    let ack = HelloAck::signed(CHAIN, &key, Role::Runner, Height::new(1), &VALIDATORS_NONCE);
+    let party = (HEARTBEATS.version(), Role::Runner);
+    let ack = HelloAck::signed(CHAIN, &key, party, Height::new(1), &VALIDATORS_NONCE);
     let load = BackpressureSignal {
         active_jobs: 1,
         max_concurrent: 4,
@@ -66,7 +71,7 @@ pub fn of_runner() -> Vec<Vec<u8>> {
     let mut frames = vec![hello.to_frame(), ack.to_frame(), load.to_frame(), delta.to_frame()];
     frames.push(open.to_frame());
     for nonce in 1..6 {
-        frames.push(HeartbeatPing::signed(CHAIN, &key, Height::new(nonce), nonce).to_frame());
+        frames.push(HEARTBEATS.ping(CHAIN, &key, Height::new(nonce), nonce));
     }
     for job_id in JOBS {
         let statuses = [
@@ -93,6 +98,7 @@ pub fn of_runner() -> Vec<Vec<u8>> {
     }
     frames.push(Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame());
     frames.push(vec![0, 0, 0, 2, 0x85, 7]);
+    frames.push(HeartbeatPing::signed(CHAIN, &key, Height::new(6), 6).to_frame());
     frames
 }
 
@@ -120,17 +126,17 @@ pub fn errand(label: Hash) -> Errand {
 pub fn of_validator() -> Vec<Vec<u8>> {
     let (key, runner) = (validator(), runner().public_key());
     let hello = Hello {
-        version: VERSION,
+        version: HEARTBEATS.version(),
         party_pubkey: key.public_key(),
         party_role: Role::Validator,
         block_height: Height::new(1),
         challenge_nonce: VALIDATORS_NONCE,
     };
-    let ack = HelloAck::signed(CHAIN, &key, Role::Validator, Height::new(1), &RUNNERS_NONCE);
+    let party = (HEARTBEATS.version(), Role::Validator);
+    let ack = HelloAck::signed(CHAIN, &key, party, Height::new(1), &RUNNERS_NONCE);
     let mut frames = vec![hello.to_frame(), ack.to_frame()];
     for height in 1..6 {
-        let pong = HeartbeatPong::signed(CHAIN, &key, Height::new(height), &runner);
-        frames.push(pong.to_frame());
+        frames.push(HEARTBEATS.pong(CHAIN, &key, Height::new(height), &runner));
     }
     for job_id in JOBS {
         let assignment =
@@ -146,6 +152,7 @@ pub fn of_validator() -> Vec<Vec<u8>> {
     }
     frames.push(Goodbye { reason: GoodbyeReason::Deregistered }.to_frame());
     frames.push(vec![0, 0, 0, 1, 0xff]);
+    frames.push(HeartbeatPong::signed(CHAIN, &key, Height::new(6), &runner).to_frame());
     frames
 }
 
@@ -157,6 +164,8 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Control::HelloAck(message) => message.to_frame(),
             Control::Ping(message) => message.to_frame(),
             Control::Pong(message) => message.to_frame(),
+            Control::KeyedPing(message) => message.to_frame(),
+            Control::KeyedPong(message) => message.to_frame(),
             Control::Backpressure(message) => message.to_frame(),
             Control::Capabilities(message) => message.to_frame(),
             Control::OpenJobs(message) => message.to_frame(),

@@ -3,8 +3,8 @@
 
 use crate::{
     frames::{
-        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, assignment, errand, of_runner, of_validator,
-        pieces, reveals, runner, validator,
+        CHAIN, HEARTBEATS, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, assignment, errand, of_runner,
+        of_validator, pieces, reveals, runner, validator,
     },
     play,
     random::Random,
@@ -153,6 +153,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
             chain_id: CHAIN,
             key: own.clone(),
             certified: peer.clone(),
+            heartbeats: HEARTBEATS,
             nonce: VALIDATORS_NONCE,
             head: Height::new(1),
             connectivity: Connectivity::DEFAULT,
@@ -322,6 +323,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
             key: own.clone(),
             validator: peer.clone(),
             certified: peer.clone(),
+            heartbeats: HEARTBEATS,
             nonce: RUNNERS_NONCE,
             head: Height::new(1),
         };

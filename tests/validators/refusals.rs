@@ -22,9 +22,10 @@ use cowboy_engine::{
         block::transactions_root, execute, params::MIN_EPOCH_BLOCKS,
     },
     primitives::{Height, SecretKey, Wei, keccak256},
+    session::heartbeat::Heartbeats,
     wire::{
-        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, Hello, HelloAck,
-        Message as _, Role, VERSION,
+        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatKey, HeartbeatPing, Hello,
+        HelloAck, KeyedPing, Message as _, Role,
     },
 };
 use cowboy_simulation::Setup;
@@ -136,8 +137,14 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// Connects with the best version of the protocol.
     pub(super) async fn connect(world: &World, key: SecretKey) -> Self {
-        let dialer = world.client.dialer(Identity::new(&key).expect("an identity"));
+        let identity = Identity::new(&key).expect("an identity");
+        Self::connect_as(world, key, identity).await
+    }
+
+    async fn connect_as(world: &World, key: SecretKey, identity: Identity) -> Self {
+        let dialer = world.client.dialer(identity);
         let validator = validator_keys(0).identity.public_key();
         let dialled = async {
             loop {
@@ -175,7 +182,7 @@ impl Peer {
 
     fn hello(&self, challenge_nonce: [u8; 32]) -> Hello {
         Hello {
-            version: VERSION,
+            version: self.connection.heartbeats().version(),
             party_pubkey: self.key.public_key(),
             party_role: Role::Runner,
             block_height: Height::GENESIS,
@@ -196,15 +203,34 @@ impl Peer {
         self.write(&self.hello(nonce).to_frame()).await;
         let challenge = self.challenge(&nonce).await;
         self.write(&self.ack(&challenge).to_frame()).await;
-        assert!(matches!(self.read().await, Some(Control::Pong(_))), "a pong");
+        let (runner, validator) = (self.key.public_key(), self.connection.peer().clone());
+        let holds = match (self.connection.heartbeats(), self.read().await) {
+            (Heartbeats::Signed, Some(Control::Pong(pong))) => {
+                pong.verify(self.chain_id, &validator, &runner)
+            }
+            (Heartbeats::Keyed(key), Some(Control::KeyedPong(pong))) => {
+                pong.verify(self.chain_id, &key)
+            }
+            (_, frame) => panic!("no pong of this version but {frame:?}"),
+        };
+        assert!(holds, "a pong by the validator");
     }
 
     fn ack(&self, challenge: &[u8; 32]) -> HelloAck {
-        HelloAck::signed(self.chain_id, &self.key, Role::Runner, Height::GENESIS, challenge)
+        self.ack_by(&self.key, self.chain_id, challenge)
+    }
+
+    fn ack_by(&self, key: &SecretKey, chain_id: u64, challenge: &[u8; 32]) -> HelloAck {
+        let party = (self.connection.heartbeats().version(), Role::Runner);
+        HelloAck::signed(chain_id, key, party, Height::GENESIS, challenge)
     }
 
     fn ping(&self, nonce: u64) -> Vec<u8> {
-        HeartbeatPing::signed(self.chain_id, &self.key, Height::GENESIS, nonce).to_frame()
+        self.ping_of_chain(self.chain_id, nonce)
+    }
+
+    fn ping_of_chain(&self, chain_id: u64, nonce: u64) -> Vec<u8> {
+        self.connection.heartbeats().ping(chain_id, &self.key, Height::GENESIS, nonce)
     }
 
     /// Reads to the end: the validator's goodbye and the reason of the connection's close.
@@ -248,8 +274,22 @@ enum Stage {
 type Words = fn(&Peer, [u8; 32]) -> Vec<u8>;
 
 impl Case {
+    /// Plays the case with the best version of the protocol.
     async fn play(&self, world: &World, nonce: [u8; 32]) -> (Option<GoodbyeReason>, String) {
-        let mut peer = Peer::connect(world, key(&self.party)).await;
+        self.play_by(Peer::connect(world, key(&self.party)).await, nonce).await
+    }
+
+    async fn play_in_version_1(
+        &self,
+        world: &World,
+        nonce: [u8; 32],
+    ) -> (Option<GoodbyeReason>, String) {
+        let key = key(&self.party);
+        let identity = Identity::new(&key).expect("an identity").of_version_1();
+        self.play_by(Peer::connect_as(world, key, identity).await, nonce).await
+    }
+
+    async fn play_by(&self, mut peer: Peer, nonce: [u8; 32]) -> (Option<GoodbyeReason>, String) {
         let words = match self.stage {
             Stage::Hello => (self.words)(&peer, nonce),
             Stage::Ack => {
@@ -295,8 +335,13 @@ fn cases(state: &State) -> Vec<Case> {
         cases.push(Case { reason, party: party.to_owned(), stage, words });
     };
     let hello: Words = |peer, nonce| peer.hello(nonce).to_frame();
+    // Also a known version, but not the one that TLS agreed on.
     case(R::UnsupportedVersion, &good, Stage::Hello, |peer, nonce| {
-        Hello { version: 2, ..peer.hello(nonce) }.to_frame()
+        let version = 3 - peer.hello(nonce).version;
+        Hello { version, ..peer.hello(nonce) }.to_frame()
+    });
+    case(R::UnsupportedVersion, &good, Stage::Hello, |peer, nonce| {
+        Hello { version: 3, ..peer.hello(nonce) }.to_frame()
     });
     case(R::UnsupportedVersion, &good, Stage::Hello, |peer, nonce| {
         Hello { version: 0, ..peer.hello(nonce) }.to_frame()
@@ -338,42 +383,54 @@ fn cases(state: &State) -> Vec<Case> {
     case(R::FrameTooLarge, &good, Stage::Later, |_, _| vec![0xff; 4]);
 
     case(R::UnsupportedVersion, &good, Stage::Ack, |peer, challenge| {
-        HelloAck { version: 2, ..peer.ack(&challenge) }.to_frame()
+        HelloAck { version: 3, ..peer.ack(&challenge) }.to_frame()
     });
     case(R::WrongRole, &good, Stage::Ack, |peer, challenge| {
         HelloAck { party_role: Role::Validator, ..peer.ack(&challenge) }.to_frame()
     });
     case(R::IdentityMismatch, &good, Stage::Ack, |peer, challenge| {
-        let other = key(BYSTANDER);
-        HelloAck::signed(peer.chain_id, &other, Role::Runner, Height::GENESIS, &challenge)
-            .to_frame()
+        peer.ack_by(&key(BYSTANDER), peer.chain_id, &challenge).to_frame()
     });
     // Signatures of another challenge, for another chain, by another key, of another message.
     case(R::BadSignature, &good, Stage::Ack, |peer, _| peer.ack(&[0; 32]).to_frame());
     case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
-        let chain = peer.chain_id ^ 1;
-        HelloAck::signed(chain, &peer.key, Role::Runner, Height::GENESIS, &challenge).to_frame()
+        peer.ack_by(&peer.key, peer.chain_id ^ 1, &challenge).to_frame()
     });
     case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
         let party_pubkey = peer.key.public_key();
-        let key = key(BYSTANDER);
-        let by_other =
-            HelloAck::signed(peer.chain_id, &key, Role::Runner, Height::GENESIS, &challenge);
+        let by_other = peer.ack_by(&key(BYSTANDER), peer.chain_id, &challenge);
         HelloAck { party_pubkey, ..by_other }.to_frame()
     });
     case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
         let ping = HeartbeatPing::signed(peer.chain_id, &peer.key, Height::GENESIS, 1);
         HelloAck { signed_challenge: ping.signed, ..peer.ack(&challenge) }.to_frame()
     });
+    case(R::BadSignature, &good, Stage::Later, |peer, _| peer.ping_of_chain(peer.chain_id ^ 1, 1));
+    // By another key: the bystander's, or one that the connection does not have.
     case(R::BadSignature, &good, Stage::Later, |peer, _| {
-        HeartbeatPing::signed(peer.chain_id ^ 1, &peer.key, Height::GENESIS, 1).to_frame()
+        let heartbeats = match peer.connection.heartbeats() {
+            Heartbeats::Signed => Heartbeats::Signed,
+            Heartbeats::Keyed(_) => Heartbeats::Keyed(HeartbeatKey([0; 32])),
+        };
+        heartbeats.ping(peer.chain_id, &key(BYSTANDER), Height::GENESIS, 1)
     });
-    case(R::BadSignature, &good, Stage::Later, |peer, _| {
-        HeartbeatPing::signed(peer.chain_id, &key(BYSTANDER), Height::GENESIS, 1).to_frame()
+    case(R::BadSignature, &good, Stage::Later, |peer, _| match peer.connection.heartbeats() {
+        Heartbeats::Signed => {
+            let ping = HeartbeatPing::signed(peer.chain_id, &peer.key, Height::GENESIS, 1);
+            HeartbeatPing { nonce: 2, ..ping }.to_frame()
+        }
+        Heartbeats::Keyed(key) => {
+            let ping = KeyedPing::with_mac(peer.chain_id, &key, Height::GENESIS, 1);
+            KeyedPing { nonce: 2, ..ping }.to_frame()
+        }
     });
-    case(R::BadSignature, &good, Stage::Later, |peer, _| {
-        let ping = HeartbeatPing::signed(peer.chain_id, &peer.key, Height::GENESIS, 1);
-        HeartbeatPing { nonce: 2, ..ping }.to_frame()
+    // A valid ping of the other version.
+    case(R::MalformedFrame, &good, Stage::Later, |peer, _| {
+        let other = match peer.connection.heartbeats() {
+            Heartbeats::Signed => Heartbeats::Keyed(HeartbeatKey([0; 32])),
+            Heartbeats::Keyed(_) => Heartbeats::Signed,
+        };
+        other.ping(peer.chain_id, &peer.key, Height::GENESIS, 1)
     });
     // Pings whose nonces do not grow.
     case(R::ReplayedNonce, &good, Stage::Later, |peer, _| [peer.ping(7), peer.ping(7)].concat());
@@ -405,11 +462,17 @@ fn whatever_is_wrong_is_refused_for_its_reason_and_others_stay_connected() {
     run(PLENTY, async |world| {
         let bystander = bystander(&world).await;
         let mut told = BTreeSet::new();
-        for (number, case) in cases(&world.state).iter().enumerate() {
-            let (goodbye, words) = case.play(&world, fresh(number)).await;
+        let cases = cases(&world.state);
+        let count = cases.len();
+        for (number, case) in cases.iter().chain(&cases).enumerate() {
+            let (goodbye, words) = if number < count {
+                case.play(&world, fresh(number)).await
+            } else {
+                case.play_in_version_1(&world, fresh(number)).await
+            };
             let (reason, stage) = (case.reason, case.stage);
-            assert_eq!(goodbye, Some(reason), "case {number}, {stage:?}");
-            assert_eq!(words, format!("closed: {reason}"), "case {number}, {stage:?}");
+            assert_eq!(goodbye, Some(reason), "case {number} of {count}, {stage:?}");
+            assert_eq!(words, format!("closed: {reason}"), "case {number} of {count}, {stage:?}");
             told.insert(reason);
             assert!(is_alone(&world), "case {number}, {stage:?}: {:?}", world.gateway.connected());
         }

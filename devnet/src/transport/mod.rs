@@ -22,7 +22,7 @@ mod suite;
 pub mod tls;
 
 use bytes::Bytes;
-use cowboy_engine::primitives::PublicKey;
+use cowboy_engine::{primitives::PublicKey, session::heartbeat::Heartbeats};
 use cowboy_host::duration::Plain;
 use std::{
     future::Future,
@@ -108,6 +108,9 @@ pub trait Connection: Clone + Send + Sync + 'static {
 
     /// The address that the peer's packets come from.
     fn remote(&self) -> IpAddr;
+
+    /// How heartbeats are authenticated here: the same at both ends, agreed on in the handshake.
+    fn heartbeats(&self) -> Heartbeats;
 
     /// Opens a bidirectional stream; waits while the peer allows no more of them. The peer learns
     /// of the stream with its first bytes or its end.

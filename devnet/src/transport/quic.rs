@@ -190,7 +190,8 @@ impl QuicListener {
         let Bound { socket, address, released } = bind(address, tap)?;
         let endpoint = endpoint(socket, address, Some(config))?;
         let (queue, accepted) = mpsc::channel(BACKLOG);
-        tokio::spawn(accept_all(endpoint.clone(), admit, queue, limits));
+        let own = identity.public_key().clone();
+        tokio::spawn(accept_all(endpoint.clone(), own, admit, queue, limits));
         Ok(Self { endpoint: ClosedOnDrop(endpoint), address, accepted, released })
     }
 
@@ -231,6 +232,7 @@ impl Listen for QuicListener {
 /// Lets attempts through their handshakes concurrently until the endpoint is closed.
 async fn accept_all(
     endpoint: Endpoint,
+    own: PublicKey,
     admit: impl Fn(IpAddr) -> bool,
     queue: mpsc::Sender<QuicConnection>,
     limits: QuicLimits,
@@ -259,7 +261,8 @@ async fn accept_all(
                 let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
                 match half_open.admit(address, now) {
                     Some(slot) => {
-                        handshakes.spawn(handshake(attempt, slot, queue.clone(), limits.handshake));
+                        let (own, queue) = (own.clone(), queue.clone());
+                        handshakes.spawn(handshake(attempt, own, slot, queue, limits.handshake));
                     }
                     None => attempt.refuse(),
                 }
@@ -270,6 +273,7 @@ async fn accept_all(
 
 async fn handshake(
     attempt: quinn::Incoming,
+    own: PublicKey,
     mut slot: Slot,
     queue: mpsc::Sender<QuicConnection>,
     within: Duration,
@@ -277,7 +281,7 @@ async fn handshake(
     let remote = attempt.remote_address();
     let through = async {
         let connection = match timeout(within, attempt.into_future()).await {
-            Ok(Ok(connection)) => QuicConnection::new(connection),
+            Ok(Ok(connection)) => QuicConnection::new(connection, &own),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: within }),
         };
@@ -353,7 +357,7 @@ impl Dial for Dialer {
             .connect_with(config, address, SERVER_NAME)
             .map_err(|error| TransportError::Connect { address, reason: error.to_string() })?;
         match timeout(DIAL_TIMEOUT, connecting).await {
-            Ok(Ok(connection)) => QuicConnection::new(connection),
+            Ok(Ok(connection)) => QuicConnection::new(connection, self.identity.public_key()),
             Ok(Err(error)) => Err(match verifier.refused() {
                 Some(got) => TransportError::IdentityMismatch {
                     address,

@@ -11,6 +11,7 @@ use std::pin::pin;
 /// Runs all checks. `pair` makes a new connection: the dialler's end, then the listener's.
 pub async fn run<C: Connection>(pair: impl AsyncFn() -> (C, C)) {
     let (dialer, listener) = pair().await;
+    heartbeat_keys_agree_and_differ(&dialer, &listener, pair().await.0);
     streams_carry_bytes(&dialer, &listener).await;
     streams_carry_bytes(&listener, &dialer).await;
     large_transfers_arrive_whole(&dialer, &listener).await;
@@ -27,6 +28,13 @@ pub async fn run<C: Connection>(pair: impl AsyncFn() -> (C, C)) {
 
     let (dialer, listener) = pair().await;
     the_last_handle_closes(dialer, listener).await;
+}
+
+fn heartbeat_keys_agree_and_differ<C: Connection>(dialer: &C, listener: &C, other: C) {
+    let key = dialer.heartbeats();
+    assert_eq!(key.version(), 2);
+    assert_eq!(key, listener.heartbeats());
+    assert_ne!(key, other.heartbeats(), "each connection has a key of its own");
 }
 
 async fn read_all(recv: &mut impl RecvStream) -> Result<Vec<u8>, TransportError> {

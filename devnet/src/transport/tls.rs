@@ -19,7 +19,13 @@
 use cowboy_engine::{
     primitives::{Hash, PublicKey, SecretKey, Signature, codec, keccak256},
     record,
+    session::heartbeat::Heartbeats,
+    wire::{
+        HeartbeatKey,
+        heartbeat::{EXPORTER_LABEL, exporter_context},
+    },
 };
+use quinn::crypto::rustls::HandshakeData;
 use rcgen::PublicKeyData as _;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, OtherError, PeerIncompatible,
@@ -43,8 +49,9 @@ use std::{
 };
 use x509_parser::{certificate::X509Certificate, oid_registry::Oid, prelude::FromDer as _};
 
-/// The protocol name both sides must agree on in the handshake.
-pub const ALPN: &[u8] = b"cowboy/cip11/1";
+/// The protocol's versions as names for the handshake, best first: 2 with keyed heartbeats, 1 with
+/// signed ones. The handshake fails unless both sides have one in common.
+pub const ALPN: [&[u8]; 2] = [b"cowboy/cip11/2", b"cowboy/cip11/1"];
 
 /// The extension that carries the binding.
 pub const BINDING_OID: [u64; 9] = [1, 3, 6, 1, 4, 1, 58888, 11, 1];
@@ -75,6 +82,8 @@ pub enum IdentityError {
     Binding(#[from] codec::DecodeError),
     #[error("{pubkey} did not sign the certificate's key")]
     Signature { pubkey: Box<PublicKey> },
+    #[error("TLS exports no key for heartbeats: {0}")]
+    Export(String),
     #[error("the peer is {got}, expected {expected}")]
     Unexpected { expected: Box<PublicKey>, got: Box<PublicKey> },
 }
@@ -140,6 +149,29 @@ pub fn peer_key(connection: &quinn::Connection) -> Result<PublicKey, IdentityErr
     }
 }
 
+/// How the two ends of a handshaken connection authenticate heartbeats.
+pub fn heartbeats(
+    connection: &quinn::Connection,
+    own: &PublicKey,
+    peer: &PublicKey,
+) -> Result<Heartbeats, IdentityError> {
+    let agreed = connection
+        .handshake_data()
+        .and_then(|data| data.downcast::<HandshakeData>().ok()?.protocol);
+    if agreed.as_deref() != Some(ALPN[0]) {
+        return Ok(Heartbeats::Signed);
+    }
+    let (runner, validator) = match connection.side() {
+        quinn::Side::Client => (own, peer),
+        quinn::Side::Server => (peer, own),
+    };
+    let mut key = [0; 32];
+    connection
+        .export_keying_material(&mut key, EXPORTER_LABEL, &exporter_context(runner, validator))
+        .map_err(|error| IdentityError::Export(format!("{error:?}")))?;
+    Ok(Heartbeats::Keyed(HeartbeatKey(key)))
+}
+
 /// One side's on-chain key, its certificate, and the TLS configurations made from them.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -147,6 +179,8 @@ pub struct Identity {
     der: CertificateDer<'static>,
     certified: Arc<SingleCertAndKey>,
     provider: Arc<CryptoProvider>,
+    /// The names of [`ALPN`] that this side offers or accepts.
+    offered: &'static [&'static [u8]],
 }
 
 impl Identity {
@@ -175,7 +209,17 @@ impl Identity {
             .map_err(cannot_make)?;
         let der = certificate.der().clone();
         let certified = CertifiedKey::new(vec![der.clone()], key);
-        Ok(Self { public, der, certified: Arc::new(certified.into()), provider })
+        Ok(Self { public, der, certified: Arc::new(certified.into()), provider, offered: &ALPN })
+    }
+
+    /// Without heartbeats by keys, as a peer that knows only version 1.
+    #[must_use]
+    pub fn of_version_1(self) -> Self {
+        Self { offered: &ALPN[1..], ..self }
+    }
+
+    fn alpn(&self) -> Vec<Vec<u8>> {
+        self.offered.iter().map(|name| name.to_vec()).collect()
     }
 
     pub const fn public_key(&self) -> &PublicKey {
@@ -198,7 +242,7 @@ impl Identity {
             .map_err(cannot_make)?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(self.certified.clone());
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = self.alpn();
         config.max_early_data_size = 0;
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -222,7 +266,7 @@ impl Identity {
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
             .with_client_cert_resolver(self.certified.clone());
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = self.alpn();
         config.enable_early_data = false;
         config.enable_sni = false;
         config.resumption = Resumption::disabled();

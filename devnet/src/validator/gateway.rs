@@ -244,6 +244,7 @@ impl Gateway {
             chain_id: self.0.shared.lock().state.chain_id(),
             key: self.0.key.clone(),
             certified,
+            heartbeats: connection.heartbeats(),
             nonce,
             head,
             connectivity,

@@ -4,7 +4,8 @@
 //! [`runner::Runner`] and [`validator::Validator`] are the two ends, one object per connection.
 //! State that outlives a connection is kept elsewhere: the runner's jobs in [`jobs::JobTable`], the
 //! challenges that a validator has seen in [`nonces::SeenNonces`], the delay before the next
-//! connection in [`backoff`].
+//! connection in [`backoff`]. [`heartbeat`] has the difference between the protocol's versions; a
+//! `HeartbeatPing` or `HeartbeatPong` below is a `KeyedPing` or `KeyedPong` in version 2.
 //!
 //! # Driving a machine
 //!
@@ -40,13 +41,13 @@
 //!   because the answer to a ping could only repeat a height that the runner knows.
 //!
 //! On receiving `HeartbeatPong`:
-//! * if the height is new to it, the runner checks the signature and sends `HeartbeatPing` with the
-//!   height and the next nonce. So there is one ping per connection and announced height, each in
-//!   reply to a block, and no pair of frames answers each other forever. Only its validators
+//! * if the height is new to it, the runner checks signature or MAC and sends `HeartbeatPing` with
+//!   the height and the next nonce. So there is one ping per connection and announced height, each
+//!   in reply to a block, and no pair of frames answers each other forever. Only its validators
 //!   determine how often a runner pings: nothing else can silence it.
 //!
 //! On receiving `HeartbeatPing`:
-//! * the validator checks the signature and that the nonce increased; the runner is alive.
+//! * the validator checks signature or MAC and that the nonce increased; the runner is alive.
 //!
 //! When the connection is established:
 //! * the runner sends `OpenJobs`: the jobs that it works on or has results of.
@@ -134,6 +135,7 @@
 //! * the connection is over.
 
 pub mod backoff;
+pub mod heartbeat;
 pub mod jobs;
 pub mod nonces;
 mod proposals;
@@ -146,7 +148,7 @@ mod tests;
 
 use crate::{
     primitives::{Height, PublicKey},
-    wire::{GoodbyeReason, HelloAck, RejectReason, Role, VERSION},
+    wire::{GoodbyeReason, HelloAck, RejectReason, Role},
 };
 use std::fmt;
 
@@ -296,23 +298,23 @@ const fn signed(holds: bool) -> Result<(), GoodbyeReason> {
     if holds { Ok(()) } else { Err(GoodbyeReason::BadSignature) }
 }
 
-/// Checks that the peer speaks this version and has the role of this side's peers.
-fn check_party((version, role): (u16, Role), expected: Role) -> Result<(), GoodbyeReason> {
-    if version != VERSION {
+/// Checks that the peer names the connection's version and the role of this side's peers.
+fn check_party(party: (u16, Role), expected: (u16, Role)) -> Result<(), GoodbyeReason> {
+    if party.0 != expected.0 {
         return Err(GoodbyeReason::UnsupportedVersion);
     }
-    if role == expected { Ok(()) } else { Err(GoodbyeReason::WrongRole) }
+    if party.1 == expected.1 { Ok(()) } else { Err(GoodbyeReason::WrongRole) }
 }
 
 /// Checks that `ack` is by the peer whose `Hello` was accepted, over this side's `challenge`.
 fn check_ack(
     ack: &HelloAck,
     chain_id: u64,
-    role: Role,
+    party: (u16, Role),
     peer: &PublicKey,
     challenge: &[u8; 32],
 ) -> Result<(), GoodbyeReason> {
-    check_party((ack.version, ack.party_role), role)?;
+    check_party((ack.version, ack.party_role), party)?;
     if ack.party_pubkey != *peer {
         return Err(GoodbyeReason::IdentityMismatch);
     }

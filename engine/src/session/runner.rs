@@ -1,17 +1,18 @@
 //! A runner's end of its connection to a validator.
 
 use super::{
-    End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party, signed,
+    End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party,
+    heartbeat::Heartbeats,
+    signed,
     streams::{JobStream, Streams},
 };
 use crate::{
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Control, Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck,
-        JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure,
-        JobFrame, JobIds, JobProgress, JobProof, JobResult, Message, OpenJobs, Percent, RawFrame,
-        Role, Text, VERSION,
+        Control, Errand, Goodbye, GoodbyeReason, Hello, HelloAck, JobAck, JobAggregate,
+        JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobFrame, JobIds,
+        JobProgress, JobProof, JobResult, Message, OpenJobs, Percent, RawFrame, Role, Text,
     },
 };
 
@@ -24,6 +25,7 @@ pub struct RunnerConfig {
     pub validator: PublicKey,
     /// The key that the peer's certificate is bound to.
     pub certified: PublicKey,
+    pub heartbeats: Heartbeats,
     /// The challenge to the validator: fresh randomness.
     pub nonce: [u8; 32],
     /// The newest height the runner knows.
@@ -146,7 +148,7 @@ impl Runner {
     /// control stream.
     pub fn new(config: RunnerConfig, now: u64) -> Self {
         let hello = Hello {
-            version: VERSION,
+            version: config.heartbeats.version(),
             party_pubkey: config.key.public_key(),
             party_role: Role::Runner,
             block_height: config.head,
@@ -313,8 +315,9 @@ impl Runner {
         match (&self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
             (RunnerState::Greeted, Control::Hello(hello)) => {
-                check_party((hello.version, hello.party_role), Role::Validator)?;
-                let RunnerConfig { validator, certified, .. } = &self.config;
+                let RunnerConfig { validator, certified, heartbeats, .. } = &self.config;
+                let expected = (heartbeats.version(), Role::Validator);
+                check_party((hello.version, hello.party_role), expected)?;
                 if hello.party_pubkey != *validator || hello.party_pubkey != *certified {
                     return Err(GoodbyeReason::IdentityMismatch);
                 }
@@ -325,38 +328,52 @@ impl Runner {
                 self.state = RunnerState::Challenged { challenge: hello.challenge_nonce };
             }
             (RunnerState::Challenged { challenge }, Control::HelloAck(ack)) => {
-                let RunnerConfig { validator, nonce, key, .. } = &self.config;
-                check_ack(&ack, chain_id, Role::Validator, validator, nonce)?;
-                let own = HelloAck::signed(chain_id, key, Role::Runner, self.head, challenge);
+                let RunnerConfig { validator, nonce, key, heartbeats, .. } = &self.config;
+                let version = heartbeats.version();
+                check_ack(&ack, chain_id, (version, Role::Validator), validator, nonce)?;
+                let party = (version, Role::Runner);
+                let own = HelloAck::signed(chain_id, key, party, self.head, challenge);
                 self.streams.send_control(own.to_frame());
                 self.head = self.head.max(self.told);
                 let first = Heartbeat { height: self.head, nonce: 0 };
                 self.state = RunnerState::Proven(first);
                 self.send_heartbeat(first);
             }
-            (RunnerState::Proven(heartbeat), Control::Pong(pong)) => {
-                let heartbeat = *heartbeat;
-                self.verify_pong(&pong)?;
-                self.state = RunnerState::Established(heartbeat);
-                self.streams.say(RunnerEvent::Established);
-                self.tell(pong.block_height);
+            (RunnerState::Proven(_) | RunnerState::Established(_), Control::Pong(pong))
+                if self.config.heartbeats == Heartbeats::Signed =>
+            {
+                self.ponged(pong.block_height, |config| {
+                    pong.verify(chain_id, &config.validator, &config.key.public_key())
+                })?;
             }
-            (RunnerState::Established(_), Control::Pong(pong)) => {
-                // Checking a signature costs more than all else here: a pong that tells nothing new
-                // is not checked.
-                if pong.block_height > self.told {
-                    self.verify_pong(&pong)?;
-                    self.tell(pong.block_height);
-                }
+            (RunnerState::Proven(_) | RunnerState::Established(_), Control::KeyedPong(pong))
+                if let Heartbeats::Keyed(key) = &self.config.heartbeats =>
+            {
+                let holds = pong.verify(chain_id, key);
+                self.ponged(pong.block_height, |_| holds)?;
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
         Ok(())
     }
 
-    fn verify_pong(&self, pong: &HeartbeatPong) -> Result<(), GoodbyeReason> {
-        let RunnerConfig { chain_id, key, validator, .. } = &self.config;
-        signed(pong.verify(*chain_id, validator, &key.public_key()))
+    /// The first pong establishes the connection. A later one that tells nothing new is not
+    /// checked: a signature costs more than all else here.
+    fn ponged(
+        &mut self,
+        height: Height,
+        holds: impl FnOnce(&RunnerConfig) -> bool,
+    ) -> Result<(), GoodbyeReason> {
+        if let RunnerState::Proven(heartbeat) = self.state {
+            signed(holds(&self.config))?;
+            self.state = RunnerState::Established(heartbeat);
+            self.streams.say(RunnerEvent::Established);
+            self.tell(height);
+        } else if height > self.told {
+            signed(holds(&self.config))?;
+            self.tell(height);
+        }
+        Ok(())
     }
 
     fn tell(&mut self, head: Height) {
@@ -380,7 +397,8 @@ impl Runner {
 
     fn send_heartbeat(&mut self, Heartbeat { height, nonce }: Heartbeat) {
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        self.streams.send_control(HeartbeatPing::signed(chain_id, key, height, nonce).to_frame());
+        let bytes = self.config.heartbeats.ping(chain_id, key, height, nonce);
+        self.streams.send_control(bytes);
     }
 
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {

@@ -2,12 +2,14 @@
 
 mod committees;
 mod dispatch;
+mod heartbeats;
 mod peers;
 mod timing;
 
 use super::{
     DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Output, Session,
     StreamId,
+    heartbeat::Heartbeats,
     jobs::{JobTable, Offer, ProposedAttempt},
     runner::{Runner, RunnerConfig, RunnerEvent, RunnerOutput},
     validator::{AssignError, Validator, ValidatorConfig, ValidatorEvent, ValidatorOutput},
@@ -17,9 +19,9 @@ use crate::{
     primitives::{Hash, Height, SecretKey, Signature, keccak256},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
+        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatKey, HeartbeatPing,
         HeartbeatPong, Hello, HelloAck, JobAck, JobAssignment, JobCancel, JobProgress, JobResult,
-        Labels, Message, Percent, RejectReason, Role, VERSION,
+        KeyedPing, KeyedPong, Labels, Message, Percent, RejectReason, Role,
     },
 };
 use std::collections::BTreeMap;
@@ -67,11 +69,20 @@ fn result(i: u32) -> JobResult {
     JobResult::signed(CHAIN, &key("runner"), job(i), body(b"result"))
 }
 
+/// A key that both ends of a connection of version 2 know.
+const HEARTBEAT_KEY: HeartbeatKey = HeartbeatKey([3; 32]);
+const KEYED: Heartbeats = Heartbeats::Keyed(HEARTBEAT_KEY);
+
 fn validator() -> Validator {
+    validator_with(Heartbeats::Signed)
+}
+
+fn validator_with(heartbeats: Heartbeats) -> Validator {
     let config = ValidatorConfig {
         chain_id: CHAIN,
         key: key("validator"),
         certified: key("runner").public_key(),
+        heartbeats,
         nonce: VALIDATOR_NONCE,
         head: HEAD,
         connectivity: Connectivity::DEFAULT,
@@ -80,11 +91,16 @@ fn validator() -> Validator {
 }
 
 fn runner() -> Runner {
+    runner_with(Heartbeats::Signed)
+}
+
+fn runner_with(heartbeats: Heartbeats) -> Runner {
     let config = RunnerConfig {
         chain_id: CHAIN,
         key: key("runner"),
         validator: key("validator").public_key(),
         certified: key("validator").public_key(),
+        heartbeats,
         nonce: RUNNER_NONCE,
         head: Height::GENESIS,
     };
@@ -124,7 +140,17 @@ impl Pair {
     }
 
     fn established() -> Self {
-        let mut pair = Self::new();
+        Self::new().connected()
+    }
+
+    /// A connection of version 2.
+    fn keyed() -> Self {
+        let (runner, validator) = (runner_with(KEYED), validator_with(KEYED));
+        Self { runner, validator, ..Self::new() }.connected()
+    }
+
+    fn connected(self) -> Self {
+        let mut pair = self;
         pair.pump();
         assert!(pair.runner.is_established() && pair.validator.is_established());
         pair.runner_says.clear();
@@ -278,27 +304,6 @@ fn a_handshake_ends_with_the_first_ping_in_chunks_of_any_size() {
         assert_eq!((pair.runner.next_timeout(), pair.validator.next_timeout()), (None, None));
         assert_eq!(pair.runner.told(), HEAD);
     }
-}
-
-#[test]
-fn there_is_one_ping_and_one_pong_per_block() {
-    let mut pair = Pair::established();
-    let (pings, pongs) = (pair.frames(HeartbeatPing::KIND), pair.frames(HeartbeatPong::KIND));
-    assert_eq!((pings, pongs), (1, 1));
-    for height in 11..=110 {
-        pair.head(height);
-        // Other validators tell the runner the same height, and the validator receives it twice.
-        pair.runner.handle_head(Height::new(height));
-        pair.head(height);
-        let height = Height::new(height);
-        assert_eq!(
-            pair.validator_said(),
-            [ValidatorOutput::Event(ValidatorEvent::Pinged { height })]
-        );
-        assert_eq!(pair.runner_said(), [RunnerOutput::Event(RunnerEvent::Told { head: height })]);
-    }
-    assert_eq!(pair.frames(HeartbeatPing::KIND) - pings, 100);
-    assert_eq!(pair.frames(HeartbeatPong::KIND) - pongs, 100);
 }
 
 #[test]
@@ -578,7 +583,7 @@ fn the_admission_verdict_is_told_to_the_runner() {
 
 fn hello(name: &str, party_role: Role) -> Hello {
     Hello {
-        version: VERSION,
+        version: 1,
         party_pubkey: key(name).public_key(),
         party_role,
         block_height: HEAD,
@@ -587,7 +592,7 @@ fn hello(name: &str, party_role: Role) -> Hello {
 }
 
 fn ack(name: &str, role: Role, challenge: [u8; 32]) -> HelloAck {
-    HelloAck::signed(CHAIN, &key(name), role, HEAD, &challenge)
+    HelloAck::signed(CHAIN, &key(name), (1, role), HEAD, &challenge)
 }
 
 /// The reason in the `Goodbye` frame among bytes sent on the control stream.
@@ -626,7 +631,10 @@ fn goodbye_to<S: Session>(
 
 /// A validator's goodbye to a runner's frames.
 fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
-    let mut validator = validator();
+    goodbye_of_validator(validator(), frames)
+}
+
+fn goodbye_of_validator(mut validator: Validator, frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
     assert_eq!(validator.handle_opened(), Some(StreamId::CONTROL));
     goodbye_to(&mut validator, frames, |validator, event| {
         if let ValidatorEvent::Admit { .. } = event {

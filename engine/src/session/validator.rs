@@ -5,16 +5,18 @@ mod dispatch;
 pub use dispatch::AssignError;
 
 use super::{
-    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party, signed,
+    DispatchOutcome, End, HANDSHAKE_TIMEOUT_MS, Session, StreamId, check_ack, check_party,
+    heartbeat::Heartbeats,
+    signed,
     streams::{JobStream, Streams},
 };
 use crate::{
     presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
-        AckStatus, BackpressureSignal, CapabilityDelta, Control, Goodbye, GoodbyeReason,
-        HeartbeatPong, Hello, HelloAck, JobAck, JobAggregated, JobCommit, JobFailure, JobFrame,
-        JobIds, JobProgress, JobResult, Message as _, RawFrame, Role, VERSION,
+        AckStatus, BackpressureSignal, CapabilityDelta, Control, Goodbye, GoodbyeReason, Hello,
+        HelloAck, JobAck, JobAggregated, JobCommit, JobFailure, JobFrame, JobIds, JobProgress,
+        JobResult, Message as _, RawFrame, Role,
     },
 };
 
@@ -27,6 +29,7 @@ pub struct ValidatorConfig {
     pub key: SecretKey,
     /// The key that the runner's certificate is bound to.
     pub certified: PublicKey,
+    pub heartbeats: Heartbeats,
     /// The challenge to the runner: fresh randomness.
     pub nonce: [u8; 32],
     pub head: Height,
@@ -181,15 +184,16 @@ impl Validator {
             return self.close(reason);
         }
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let version = self.config.heartbeats.version();
         let own = Hello {
-            version: VERSION,
+            version,
             party_pubkey: key.public_key(),
             party_role: Role::Validator,
             block_height: self.head,
             challenge_nonce: self.config.nonce,
         };
-        let ack =
-            HelloAck::signed(chain_id, key, Role::Validator, self.head, &hello.challenge_nonce);
+        let party = (version, Role::Validator);
+        let ack = HelloAck::signed(chain_id, key, party, self.head, &hello.challenge_nonce);
         let bytes = [own.to_frame(), ack.to_frame()].concat();
         self.state = ValidatorState::Challenged(hello.party_pubkey.clone());
         self.streams.send(StreamId::CONTROL, bytes);
@@ -208,23 +212,31 @@ impl Validator {
         match (&mut self.state, Control::decode(frame)?) {
             (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
             (ValidatorState::Opened, Control::Hello(hello)) => {
-                check_party((hello.version, hello.party_role), Role::Runner)?;
+                let expected = (self.config.heartbeats.version(), Role::Runner);
+                check_party((hello.version, hello.party_role), expected)?;
                 let (runner, nonce) = (hello.party_pubkey.clone(), hello.challenge_nonce);
                 self.state = ValidatorState::Admitting(hello);
                 self.streams.say(ValidatorEvent::Admit { runner, nonce });
             }
             (ValidatorState::Challenged(runner), Control::HelloAck(ack)) => {
-                check_ack(&ack, self.config.chain_id, Role::Runner, runner, &self.config.nonce)?;
+                let party = (self.config.heartbeats.version(), Role::Runner);
+                check_ack(&ack, self.config.chain_id, party, runner, &self.config.nonce)?;
                 self.state = ValidatorState::Established { runner: runner.clone(), nonce: None };
                 self.streams.say(ValidatorEvent::Established);
                 self.send_pong();
             }
-            (ValidatorState::Established { runner, nonce }, Control::Ping(ping)) => {
-                if nonce.is_some_and(|last| ping.nonce <= last) {
-                    return Err(GoodbyeReason::ReplayedNonce);
-                }
+            (ValidatorState::Established { runner, nonce }, Control::Ping(ping))
+                if self.config.heartbeats == Heartbeats::Signed =>
+            {
+                increased(nonce, ping.nonce)?;
                 signed(ping.verify(self.config.chain_id, runner))?;
-                *nonce = Some(ping.nonce);
+                self.streams.say(ValidatorEvent::Pinged { height: ping.block_height });
+            }
+            (ValidatorState::Established { nonce, .. }, Control::KeyedPing(ping))
+                if let Heartbeats::Keyed(key) = &self.config.heartbeats =>
+            {
+                increased(nonce, ping.nonce)?;
+                signed(ping.verify(self.config.chain_id, key))?;
                 self.streams.say(ValidatorEvent::Pinged { height: ping.block_height });
             }
             (ValidatorState::Established { .. }, Control::Backpressure(signal)) => {
@@ -330,7 +342,7 @@ impl Validator {
     fn send_pong(&mut self) {
         let ValidatorState::Established { runner, .. } = &self.state else { return };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
+        let bytes = self.config.heartbeats.pong(chain_id, key, self.head, runner);
         self.told = self.head;
         self.streams.send(StreamId::CONTROL, bytes);
     }
@@ -504,6 +516,15 @@ impl Session for Validator {
         }
         self.end(End::Local(reason));
     }
+}
+
+/// Checks that the nonce of a ping is higher than the last, and remembers it.
+fn increased(last: &mut Option<u64>, nonce: u64) -> Result<(), GoodbyeReason> {
+    if last.is_some_and(|last| nonce <= last) {
+        return Err(GoodbyeReason::ReplayedNonce);
+    }
+    *last = Some(nonce);
+    Ok(())
 }
 
 /// The event for a result, commitment or failure report after its signature was checked.

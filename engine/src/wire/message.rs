@@ -17,9 +17,6 @@ use crate::{
     record,
 };
 
-/// The protocol's version, in `Hello` and `HelloAck` (CIP-11 §12.4).
-pub const VERSION: u16 = 1;
-
 /// The record in the payload of one type of frame.
 pub trait Message: Encode + Decode {
     const KIND: u8;
@@ -55,7 +52,7 @@ macro_rules! message {
 /// The first frame of each side on a connection; the runner sends first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// [`VERSION`].
+    /// The one that TLS agreed on, see [`heartbeat`](crate::session::heartbeat).
     pub version: u16,
     /// The sender's on-chain key, to which its certificate is bound.
     pub party_pubkey: PublicKey,
@@ -99,6 +96,26 @@ pub struct HeartbeatPong {
     pub validator_signed: Signature,
 }
 message!(0x11 Control HeartbeatPong { block_height, validator_signed });
+
+/// [`HeartbeatPing`] in version 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyedPing {
+    pub block_height: Height,
+    /// Strictly increasing within a connection.
+    pub nonce: u64,
+    /// The MAC of height and nonce under the connection's key.
+    pub mac: Hash,
+}
+message!(0x15 Control KeyedPing { block_height, nonce, mac });
+
+/// [`HeartbeatPong`] in version 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyedPong {
+    pub block_height: Height,
+    /// The MAC of the height under the connection's key.
+    pub mac: Hash,
+}
+message!(0x16 Control KeyedPong { block_height, mac });
 
 /// A runner's load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -385,6 +402,8 @@ frames! {
         HelloAck(HelloAck),
         Ping(HeartbeatPing),
         Pong(HeartbeatPong),
+        KeyedPing(KeyedPing),
+        KeyedPong(KeyedPong),
         Backpressure(BackpressureSignal),
         Capabilities(CapabilityDelta),
         OpenJobs(OpenJobs),

@@ -8,7 +8,7 @@
 //! The payload is the frame's record in deterministic CBOR. [`frame`] splits a byte stream into
 //! frames and refuses a length above the stream's limit before it stores anything; [`message`] is
 //! the table of frames, [`value`] has the types of their fields; [`signing`] defines what each
-//! signature covers.
+//! signature covers, [`heartbeat`] what replaces it in heartbeats of version 2.
 //!
 //! A connection has one control stream and any number of job streams ([`Channel`]). Each frame
 //! belongs to one of the two. On the control stream all other types are malformed. On a job stream
@@ -19,6 +19,7 @@
 //! Formats are frozen: `tests.rs` holds a hash of a sample of every frame.
 
 pub mod frame;
+pub mod heartbeat;
 pub mod message;
 pub mod signing;
 #[cfg(test)]
@@ -26,11 +27,12 @@ mod tests;
 pub mod value;
 
 pub use frame::{FrameError, FrameReader, RawFrame};
+pub use heartbeat::HeartbeatKey;
 pub use message::{
     BackpressureSignal, CapabilityChange, CapabilityDelta, Control, Errand, Goodbye, HeartbeatPing,
     HeartbeatPong, Hello, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
-    JobCommit, JobFailure, JobFrame, JobProgress, JobProof, JobResult, JobReveal, Message,
-    OpenJobs, VERSION,
+    JobCommit, JobFailure, JobFrame, JobProgress, JobProof, JobResult, JobReveal, KeyedPing,
+    KeyedPong, Message, OpenJobs,
 };
 pub use signing::{commitment, reveals_digest};
 pub use value::{

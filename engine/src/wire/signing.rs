@@ -11,7 +11,7 @@ use super::{
     AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, Errand, HeartbeatPing,
     HeartbeatPong, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
     JobCommit, JobFailure, JobResult, JobReveal, Labels, Message, Reason, RevealedResult, Reveals,
-    Role, VERSION,
+    Role,
 };
 use crate::primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
 
@@ -63,12 +63,12 @@ impl HelloAck {
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
-        party_role: Role,
+        (version, party_role): (u16, Role),
         block_height: Height,
         challenge: &[u8; 32],
     ) -> Self {
         Self {
-            version: VERSION,
+            version,
             party_pubkey: key.public_key(),
             party_role,
             signed_challenge: key.sign(&digest::<Self>(chain_id, &[challenge])),

@@ -8,6 +8,7 @@ use crate::primitives::{
 };
 
 const CHAIN: u64 = 0x0102_0304_0506_0708;
+const HEARTBEAT_KEY: HeartbeatKey = HeartbeatKey([3; 32]);
 
 fn runner() -> SecretKey {
     SecretKey::derive(b"wire", "runner-0")
@@ -76,15 +77,17 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
     let rejected = AckStatus::Reject(RejectReason::AtCapacity);
     vec![
         sample(Hello {
-            version: VERSION,
+            version: 1,
             party_pubkey: r.public_key(),
             party_role: Role::Runner,
             block_height: Height::new(24),
             challenge_nonce: [7; 32],
         }),
-        sample(HelloAck::signed(CHAIN, &v, Role::Validator, Height::new(24), &[7; 32])),
+        sample(HelloAck::signed(CHAIN, &v, (1, Role::Validator), Height::new(24), &[7; 32])),
         sample(HeartbeatPing::signed(CHAIN, &r, Height::new(300), 1)),
         sample(HeartbeatPong::signed(CHAIN, &v, Height::new(300), &r.public_key())),
+        sample(KeyedPing::with_mac(CHAIN, &HEARTBEAT_KEY, Height::new(300), 1)),
+        sample(KeyedPong::with_mac(CHAIN, &HEARTBEAT_KEY, Height::new(300))),
         sample(BackpressureSignal {
             active_jobs: 4,
             max_concurrent: 4,
@@ -122,11 +125,13 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
 }
 
 /// Change a line only with a new protocol version: other implementations read these bytes.
-const FORMATS: [(&str, &str); 21] = [
+const FORMATS: [(&str, &str); 23] = [
     ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
     ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
     ("HeartbeatPing", "0x67923e89c16cd2f52f11491c0d2b5c580e5e9c16b579a8938dd3feb69c70e98e"),
     ("HeartbeatPong", "0x1efedbe95bff475e86f1f715f1cb93bf22215f9697dd113f76c3e1944d7f90cf"),
+    ("KeyedPing", "0xbc23129ff222ae0016b0bfdf60f4bbee4b174525ca655a73d0f489660feaad69"),
+    ("KeyedPong", "0xba953b36155fcf0c11b155443725e07f3d6501a39b4eb04211d97bf72268f1e1"),
     ("BackpressureSignal", "0xb37c9ff049eb80bb1503a6d852b0862dab50c212b371c735a6f3d5fd232bde76"),
     ("CapabilityDelta", "0x9ac85e687463f1156b186c2296b24ee7087571dd38193a25f4a907ae1c33f558"),
     ("OpenJobs", "0xe139bc111e294ef23e9002a51c496df63dab5ec45d491846f664483e373ffc88"),
@@ -172,6 +177,8 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Control::HelloAck(m) => m.to_frame(),
             Control::Ping(m) => m.to_frame(),
             Control::Pong(m) => m.to_frame(),
+            Control::KeyedPing(m) => m.to_frame(),
+            Control::KeyedPong(m) => m.to_frame(),
             Control::Backpressure(m) => m.to_frame(),
             Control::Capabilities(m) => m.to_frame(),
             Control::OpenJobs(m) => m.to_frame(),
@@ -332,7 +339,7 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
     let (rk, vk) = (r.public_key(), v.public_key());
     let other = SecretKey::derive(b"wire", "other").public_key();
 
-    let ack = HelloAck::signed(CHAIN, &r, Role::Runner, Height::new(1), &[1; 32]);
+    let ack = HelloAck::signed(CHAIN, &r, (1, Role::Runner), Height::new(1), &[1; 32]);
     assert!(ack.verify(CHAIN, &[1; 32]));
     assert!(!ack.verify(CHAIN, &[2; 32]));
     assert!(!ack.verify(CHAIN + 1, &[1; 32]));
@@ -349,6 +356,19 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
     assert!(pong.verify(CHAIN, &vk, &rk));
     assert!(!pong.verify(CHAIN, &vk, &other));
     assert!(!HeartbeatPong { block_height: Height::new(6), ..pong }.verify(CHAIN, &vk, &rk));
+
+    let other_connection = HeartbeatKey([9; 32]);
+    let ping = KeyedPing::with_mac(CHAIN, &HEARTBEAT_KEY, Height::new(5), 1);
+    assert!(ping.verify(CHAIN, &HEARTBEAT_KEY));
+    assert!(!ping.verify(CHAIN + 1, &HEARTBEAT_KEY));
+    assert!(!ping.verify(CHAIN, &other_connection));
+    assert!(!KeyedPing { nonce: 2, ..ping.clone() }.verify(CHAIN, &HEARTBEAT_KEY));
+    assert!(!KeyedPing { block_height: Height::new(6), ..ping }.verify(CHAIN, &HEARTBEAT_KEY));
+    let pong = KeyedPong::with_mac(CHAIN, &HEARTBEAT_KEY, Height::new(5));
+    assert!(pong.verify(CHAIN, &HEARTBEAT_KEY));
+    assert!(!pong.verify(CHAIN + 1, &HEARTBEAT_KEY));
+    assert!(!pong.verify(CHAIN, &other_connection));
+    assert!(!KeyedPong { block_height: Height::new(6), ..pong }.verify(CHAIN, &HEARTBEAT_KEY));
 
     let labels = |names: &[&str]| Labels::new(names.iter().copied()).unwrap();
     let change =
@@ -488,7 +508,7 @@ fn a_digest_is_the_one_the_specification_spells() {
 #[test]
 fn a_key_off_the_curve_is_no_key() {
     let hello = Hello {
-        version: VERSION,
+        version: 1,
         party_pubkey: runner().public_key(),
         party_role: Role::Runner,
         block_height: Height::new(1),

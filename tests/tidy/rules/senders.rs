@@ -59,7 +59,7 @@ pub const SENDERS: Rule = Rule {
                 "impl Runner { pub fn hello(&self) { send(Hello { a: 1 }.to_frame()); } }\n\
                      fn f() -> R { if a { return Err(GoodbyeReason::Lost); }\n\
                      g(H { reason: GoodbyeReason::Old, b }) }",
-                "fn f() { session.hello(); Ack::signed(key); }"
+                "fn f() { session.hello(); Ack::with_mac(key); }"
             ),
             found: &[],
         },
@@ -217,7 +217,8 @@ impl<'a> Source<'a> {
         let frames = FRAMES_IN.iter().any(|of| self.path.starts_with(of));
         match what {
             What::Frame(name) if frames => self.places(name).any(|at| {
-                let signs = self.is_path_sign(at + 1) && self.is(at + 3, "signed");
+                let is_made = |name| self.is(at + 3, name);
+                let signs = self.is_path_sign(at + 1) && (is_made("signed") || is_made("with_mac"));
                 (signs || self.builds(at)) && self.is_reached(at, called)
             }),
             What::Event(name) if self.path.starts_with("engine/") && self.path != EVENTS => {

@@ -90,6 +90,7 @@ impl<E: Clock + Spawner + CryptoRng, D: Dial, W: Worker> Upkeep<E, D, W> {
             key: core.key.clone(),
             validator: self.validator.clone(),
             certified: connection.peer().clone(),
+            heartbeats: connection.heartbeats(),
             nonce,
             head,
         };

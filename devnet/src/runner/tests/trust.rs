@@ -82,6 +82,7 @@ impl Stage {
                 chain_id,
                 key: key(&node.name),
                 certified: connection.peer().clone(),
+                heartbeats: connection.heartbeats(),
                 nonce: [7; 32],
                 head,
                 connectivity: Connectivity::DEFAULT,

@@ -122,6 +122,7 @@ fn session(context: &Context, accepted: &SimConnection<Context>, head: Height) -
         chain_id: CHAIN,
         key: key("validator"),
         certified: accepted.peer().clone(),
+        heartbeats: accepted.heartbeats(),
         nonce: [1; 32],
         head,
         connectivity: Connectivity::DEFAULT,
@@ -144,6 +145,7 @@ async fn ends(context: &Context, fabric: &Fabric<Context>) -> Ends {
         key: key("runner"),
         validator: public("validator"),
         certified: dialled.peer().clone(),
+        heartbeats: dialled.heartbeats(),
         nonce: [2; 32],
         head: Height::GENESIS,
     };

@@ -2,10 +2,11 @@
 
 use super::CODE;
 use crate::transport::{
-    Connection, RecvStream, SendStream, TransportError, clipped, tls::peer_key,
+    Connection, RecvStream, SendStream, TransportError, clipped,
+    tls::{heartbeats, peer_key},
 };
 use bytes::Bytes;
-use cowboy_engine::primitives::PublicKey;
+use cowboy_engine::{primitives::PublicKey, session::heartbeat::Heartbeats};
 use quinn::ConnectionError;
 use std::{net::IpAddr, sync::Arc};
 
@@ -13,13 +14,24 @@ use std::{net::IpAddr, sync::Arc};
 #[derive(Clone)]
 pub struct QuicConnection {
     connection: quinn::Connection,
-    peer: Arc<PublicKey>,
+    proved: Arc<Proved>,
+}
+
+/// What the handshake showed.
+struct Proved {
+    peer: PublicKey,
+    heartbeats: Heartbeats,
 }
 
 impl QuicConnection {
-    pub(super) fn new(connection: quinn::Connection) -> Result<Self, TransportError> {
-        let peer = Arc::new(peer_key(&connection)?);
-        Ok(Self { connection, peer })
+    /// `own` is this side's on-chain key.
+    pub(super) fn new(
+        connection: quinn::Connection,
+        own: &PublicKey,
+    ) -> Result<Self, TransportError> {
+        let peer = peer_key(&connection)?;
+        let heartbeats = heartbeats(&connection, own, &peer)?;
+        Ok(Self { connection, proved: Arc::new(Proved { peer, heartbeats }) })
     }
 }
 
@@ -28,11 +40,15 @@ impl Connection for QuicConnection {
     type Recv = QuicRecv;
 
     fn peer(&self) -> &PublicKey {
-        &self.peer
+        &self.proved.peer
     }
 
     fn remote(&self) -> IpAddr {
         self.connection.remote_address().ip()
+    }
+
+    fn heartbeats(&self) -> Heartbeats {
+        self.proved.heartbeats.clone()
     }
 
     async fn open(&self) -> Result<(QuicSend, QuicRecv), TransportError> {

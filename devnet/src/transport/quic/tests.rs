@@ -367,7 +367,7 @@ async fn identities_that_prove_nothing_are_refused_and_the_listener_goes_on() {
         let heard = attempt(&listener, identity.as_ref(), alpn).await;
         assert!(heard.contains(expected), "{name}: {heard}");
     };
-    let alpn = [ALPN];
+    let alpn = ALPN;
     let signature = IdentityError::Signature { pubkey: Box::new(public.clone()) }.to_string();
 
     check("no certificate", None, &alpn, "no certificate").await;
@@ -407,6 +407,7 @@ async fn identities_that_prove_nothing_are_refused_and_the_listener_goes_on() {
     let valid = with_valid(&runner, key);
     check("wrong protocol", Some(valid.clone()), &[b"h3"], protocol).await;
     check("no protocol", Some(valid.clone()), &[], protocol).await;
+    check("a version to come", Some(valid.clone()), &[b"cowboy/cip11/3"], protocol).await;
 
     // None of them was accepted; and the hand-encoded record is the one that is read.
     let valid = with_valid(&secret("honest"), ephemeral());
@@ -449,4 +450,23 @@ async fn random_datagrams_change_nothing() {
     let (_send, mut recv) = accepted.accept().await.unwrap();
     assert_eq!(recv.read(100).await.unwrap().unwrap(), &b"still here"[..]);
     connected(&mut listener, &dialer).await;
+}
+
+#[tokio::test]
+async fn the_best_version_that_both_ends_know_is_spoken() {
+    let client = QuicClient::bind(LOOPBACK).unwrap();
+    let identity = |name: &str| Identity::new(&secret(name)).unwrap();
+    for (of_validator, of_runner, spoken) in [(2, 2, 2), (2, 1, 1), (1, 2, 1), (1, 1, 1)] {
+        let known = |identity: Identity, version| match version {
+            1 => identity.of_version_1(),
+            _ => identity,
+        };
+        let validator = known(identity("validator"), of_validator);
+        let mut listener = QuicListener::bind(&validator, LOOPBACK, |_| true).unwrap();
+        let dialer = client.dialer(known(identity("runner"), of_runner));
+        let (dialled, accepted) = connected(&mut listener, &dialer).await;
+        let heartbeats = dialled.heartbeats();
+        assert_eq!(heartbeats.version(), spoken, "{of_validator}, {of_runner}");
+        assert_eq!(accepted.heartbeats(), heartbeats);
+    }
 }

@@ -8,7 +8,11 @@ use super::{Fabric, Pair, Runtime};
 use crate::transport::{BACKLOG, Connection, Dial, Listen, MAX_STREAMS, TransportError, clipped};
 use bytes::Bytes;
 use commonware_utils::sync::Mutex;
-use cowboy_engine::primitives::PublicKey;
+use cowboy_engine::{
+    primitives::{PublicKey, keccak256},
+    session::heartbeat::Heartbeats,
+    wire::HeartbeatKey,
+};
 use std::{
     collections::VecDeque,
     net::{IpAddr, SocketAddr},
@@ -260,6 +264,11 @@ impl<E: Runtime> Connection for SimConnection<E> {
 
     fn remote(&self) -> IpAddr {
         Fabric::<E>::address(self.peer())
+    }
+
+    /// Nothing here keeps a secret, so the key only has to differ between connections.
+    fn heartbeats(&self) -> Heartbeats {
+        Heartbeats::Keyed(HeartbeatKey(keccak256(&[&self.0.core.id.to_be_bytes()]).0))
     }
 
     async fn open(&self) -> Result<(SimSend<E>, SimRecv<E>), TransportError> {

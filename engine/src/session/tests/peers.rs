@@ -46,6 +46,7 @@ fn a_certificate_of_another_key_than_the_expected_one_is_refused() {
         key: key("runner"),
         validator: key("validator").public_key(),
         certified: key("other").public_key(),
+        heartbeats: Heartbeats::Signed,
         nonce: RUNNER_NONCE,
         head: HEAD,
     };
