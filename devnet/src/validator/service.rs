@@ -32,8 +32,8 @@ use std::{
 };
 use tokio::sync::{broadcast::error::RecvError, mpsc};
 
-/// The maximum delay after a block until runners are told of it. Each of them answers with a signed
-/// ping, and the block's assignments must not wait behind those.
+/// The maximum delay after a block until runners are told of it. Each of them answers with a ping,
+/// and the block's assignments must not wait behind those.
 const TELL_AFTER: Duration = Duration::from_millis(10);
 /// The delay as a part of the block time: pings must arrive before the next block's votes.
 const TELL_AFTER_PART: u32 = 10;
