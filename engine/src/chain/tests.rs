@@ -33,6 +33,7 @@ mod seeds;
 mod tasks;
 mod testing;
 mod timers;
+mod transactions;
 mod updates;
 mod validators;
 
