@@ -1,7 +1,8 @@
-//! Blocks per second.
+//! Blocks per second in real time.
 
 use crate::{RUNNERS, VALIDATORS, loopback};
 use cowboy_devnet::{
+    chain::ledger::ExecutedBlock,
     sample::{key, transfer},
     validator::Services,
 };
@@ -11,48 +12,72 @@ use cowboy_engine::{
         Payload, SignedTransaction, Transaction,
         transaction::{CallActor, DeployActor, Transfer},
     },
-    primitives::{Address, Height, Wei},
+    primitives::{Address, Wei},
 };
-use cowboy_simulation::{Cluster, Setup};
+use cowboy_simulation::Setup;
 use std::{
     collections::VecDeque,
     io::{self, Write as _},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-/// Runs in the simulator; returns blocks, wall time and transactions.
-pub fn simulated(block_time: Duration, blocks: u64) -> (u64, Duration, u64) {
-    cowboy_simulation::run(1, async |context| {
-        let mut cluster = Cluster::new(context, Setup::new(VALIDATORS, RUNNERS, block_time))
-            .await
-            .expect("a cluster");
-        cluster.start_all().expect("they start");
-        let start = Instant::now();
-        assert!(cluster.reach(blocks, Duration::from_secs(10_000)).await, "the chain is stuck");
-        (blocks, start.elapsed(), 0)
-    })
+/// When the senders' keys of transfers are recovered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// Before the clock starts, because it has a benchmark of its own (`cargo bench -p
+    /// cowboy-engine execute`).
+    Before,
+    /// When they are submitted.
+    Submitted,
 }
 
-/// Runs for `blocks` blocks. Before each block, `transfers` transfers are submitted to one
-/// validator. They are signed, and their senders' keys recovered, before the clock starts, because
-/// those costs have a benchmark of their own (`cargo bench -p cowboy-engine execute`).
-pub fn real_time(transfers: u64, blocks: u64) -> (u64, Duration, u64) {
-    loopback::run(Setup::new(VALIDATORS, RUNNERS, Duration::ZERO), async |mut devnet| {
+/// The transfers of a run.
+#[derive(Clone, Copy)]
+pub struct Transfers {
+    /// The number submitted before each block.
+    pub each: u64,
+    pub recovery: Recovery,
+}
+
+impl Transfers {
+    /// A run of empty blocks.
+    pub const NONE: Self = Self { each: 0, recovery: Recovery::Before };
+}
+
+/// Most blocks for each that was asked for, before the transfers count as stuck.
+const MOST_BLOCKS: u64 = 50;
+
+/// Runs `validators` validators for `blocks` blocks after the first, or more until the transfers of
+/// this number of blocks are final. Before each block, transfers are submitted to one validator;
+/// they are signed before the clock starts. `observe` is called with every block, except those that
+/// come while transfers are signed.
+pub fn real_time(
+    validators: usize,
+    transfers: Transfers,
+    blocks: u64,
+    mut observe: impl FnMut(&Arc<ExecutedBlock>),
+) -> (u64, Duration, u64) {
+    loopback::run(Setup::new(validators, RUNNERS, Duration::ZERO), async |mut devnet| {
         let begun = Instant::now();
         devnet.start_all(None);
         let services = devnet.validator(0).services().clone();
-        services.ledger.wait_executed(Height::new(1)).await.expect("a first block");
+        let mut executed = services.ledger.subscribe();
+        observe(&executed.recv().await.expect("a first block"));
         let _ = writeln!(io::stdout(), "first block after {:?}", begun.elapsed());
+        let Transfers { each, recovery } = transfers;
         let state = services.ledger.newest().state;
-        let signed = (0..transfers * blocks).map(|number| {
+        let signed = (0..each * blocks).map(|number| {
             let from = (number % 4) as usize;
             let transfer = transfer(&state, from, number / 4, (from + 1) % 4);
-            transfer.sender().expect("it is signed");
+            if recovery == Recovery::Before {
+                transfer.sender().expect("it is signed");
+            }
             transfer
         });
         let mut signed: VecDeque<_> = signed.collect();
         let mut submit = |blocks: u64| {
-            for _ in 0..transfers * blocks {
+            for _ in 0..each * blocks {
                 let Some(transaction) = signed.front() else { return };
                 // A full mempool has enough for the next blocks.
                 if services.submit(transaction.clone()).is_err() {
@@ -61,19 +86,28 @@ pub fn real_time(transfers: u64, blocks: u64) -> (u64, Duration, u64) {
                 signed.pop_front();
             }
         };
-        let mut executed = services.ledger.subscribe();
-        let (start, mut transactions) = (Instant::now(), 0);
+        if each > 0 {
+            executed = executed.resubscribe();
+        }
+        let (start, wanted) = (Instant::now(), each * blocks);
+        let (mut done, mut transactions) = (0, 0);
         submit(2);
-        for _ in 0..blocks {
+        while done < blocks || transactions < wanted {
+            assert!(done < MOST_BLOCKS * blocks, "{transactions} of {wanted} transfers are final");
             let block = executed.recv().await.expect("the chain goes on, and is kept up with");
+            done += 1;
             transactions += block.block.transactions.len() as u64;
-            submit(1);
+            observe(&block);
+            // Blocks that came during the last submission are counted first.
+            if executed.is_empty() {
+                submit(1);
+            }
         }
         let took = start.elapsed();
-        for index in 0..VALIDATORS {
+        for index in 0..validators {
             devnet.stop(index).await;
         }
-        (blocks, took, transactions)
+        (done, took, transactions)
     })
 }
 
@@ -105,17 +139,25 @@ fn send(services: &Services, payload: Payload) {
     services.submit(signed(services, budget, payload)).expect("there is room for it");
 }
 
-/// Runs for `blocks` blocks in each of which a thousand timers fire. The lane has room for twice as
-/// many, so its price stays constant.
-pub fn fires(blocks: u64) -> (u64, Duration, u64) {
-    const TIMERS: usize = 1_000;
+/// Number of timers that fire in each block of [`fires`].
+const TIMERS: usize = 1_000;
+
+/// Validators for [`fires`]. The lane has room for twice as many timers, so its price stays
+/// constant.
+pub fn setup_for_fires() -> Setup {
     let mut setup = Setup::new(VALIDATORS, RUNNERS, Duration::ZERO);
     setup.genesis.params.timers.config.lane_timer_cycles = 2 * 5_000 * TIMERS as u64;
-    loopback::run(setup, async |mut devnet| {
+    setup
+}
+
+/// Runs for `blocks` blocks in each of which a thousand timers fire. `observe` is called with every
+/// block from the first on.
+pub fn fires(blocks: u64, mut observe: impl FnMut(&Arc<ExecutedBlock>)) -> (u64, Duration, u64) {
+    loopback::run(setup_for_fires(), async |mut devnet| {
         devnet.start_all(None);
         let services = devnet.validator(0).services().clone();
         let mut executed = services.ledger.subscribe();
-        services.ledger.wait_executed(Height::new(1)).await.expect("a first block");
+        observe(&executed.recv().await.expect("a first block"));
         send(&services, Payload::DeployActor(DeployActor { source: BEAT.into() }));
         let actor = Address::of_actor(&key("account-0").address(), 0);
         send(&services, Payload::Transfer(Transfer { to: actor, amount: Wei::cby(100_000) }));
@@ -126,7 +168,9 @@ pub fn fires(blocks: u64) -> (u64, Duration, u64) {
         }
         let mut fires = 0;
         for _ in 0..100 {
-            fires = executed.recv().await.expect("the chain goes on").execution.fires.len();
+            let block = executed.recv().await.expect("the chain goes on");
+            observe(&block);
+            fires = block.execution.fires.len();
             if fires == TIMERS {
                 break;
             }
@@ -136,6 +180,7 @@ pub fn fires(blocks: u64) -> (u64, Duration, u64) {
         for _ in 0..blocks {
             let block = executed.recv().await.expect("the chain goes on, and is kept up with");
             fired += block.execution.fires.len() as u64;
+            observe(&block);
         }
         let took = start.elapsed();
         for index in 0..VALIDATORS {

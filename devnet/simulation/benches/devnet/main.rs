@@ -5,8 +5,9 @@
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
-//!   without a block time: with empty blocks, with 500 transfers submitted per block, and with
-//!   1,000 timers that fire in each block and reschedule themselves;
+//!   without a block time: with empty blocks, also of one validator, with 500 transfers submitted
+//!   per block, whose senders' keys are known or not, and with 1,000 timers that fire in each block
+//!   and reschedule themselves;
 //! * `jobs`: time from the block that assigns a job to the start of its command, compared with the
 //!   round trip of a new stream on a bare QUIC connection, between blocks and right after a block;
 //! * `attacks`: number of 200 ms blocks in ten seconds, for an idle devnet and under attacks on the
@@ -20,7 +21,7 @@
 //!   present, cost of their connections, and time until they are back after a validator's restart;
 //!   for comparison the same number of bare connections (`bare N`, in a process of its own).
 //!
-//! Files are in `$TMPDIR`.
+//! Files are in `$TMPDIR`. `tests/peers` runs `empty` and `transfers` next to other programs.
 
 mod attacks;
 #[path = "../../../benches/bare.rs"]
@@ -34,8 +35,10 @@ mod figures;
 mod jobs;
 #[path = "../../../../tests/validators/loopback.rs"]
 mod loopback;
+mod simulated;
 mod whole;
 
+use chain::{Recovery, Transfers};
 use cowboy_engine::primitives::InCby;
 use figures::times;
 use std::{
@@ -66,18 +69,26 @@ fn main() -> io::Result<()> {
         chosen.get(at + 1)?.parse().ok()
     };
     if wanted("simulated") {
-        blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500), "transactions")?;
-        let paced = chain::simulated(Duration::from_millis(250), 500);
+        blocks("simulated, unpaced", simulated::simulated(Duration::ZERO, 500), "transactions")?;
+        let paced = simulated::simulated(Duration::from_millis(250), 500);
         blocks("simulated, 250 ms", paced, "transactions")?;
     }
     if wanted("empty") {
-        blocks("real time, empty blocks", chain::real_time(0, 1_000), "transactions")?;
+        for (name, validators) in [("empty blocks", VALIDATORS), ("empty, one validator", 1)] {
+            let run = chain::real_time(validators, Transfers::NONE, 1_000, |_| {});
+            blocks(&format!("real time, {name}"), run, "transactions")?;
+        }
     }
     if wanted("transfers") {
-        blocks("real time, 500 transfers", chain::real_time(500, 100), "transactions")?;
+        let kinds = [("transfers", Recovery::Before), ("and their keys", Recovery::Submitted)];
+        for (name, recovery) in kinds {
+            let transfers = Transfers { each: 500, recovery };
+            let run = chain::real_time(VALIDATORS, transfers, 100, |_| {});
+            blocks(&format!("real time, 500 {name}"), run, "transactions")?;
+        }
     }
     if wanted("timers") {
-        blocks("real time, 1,000 timers", chain::fires(100), "fires")?;
+        blocks("real time, 1,000 timers", chain::fires(100, |_| {}), "fires")?;
     }
     if wanted("jobs") {
         let mut latencies = jobs::latencies(200);
