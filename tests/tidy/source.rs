@@ -8,8 +8,8 @@ use std::{
 };
 use syn::{Attribute, Expr, Item, Lit, Meta};
 
-/// A package outside the workspace, whose files belong to targets, too.
-const OUTSIDE: &str = "tests/fuzz";
+/// Packages outside the workspace, whose files belong to targets, too.
+const OUTSIDE: [&str; 2] = ["tests/fuzz", "tests/peers"];
 
 /// Packages of the workspace, by folder.
 pub const PACKAGES: [&str; 8] = [
@@ -120,7 +120,8 @@ impl Tree {
                 let path =
                     if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                 let kind = entry.file_type()?;
-                if name == ".git" || path == "target" || path == "tests/fuzz/target" {
+                let built = |package: &&str| path == format!("{package}/target");
+                if name == ".git" || path == "target" || OUTSIDE.iter().any(built) {
                     continue;
                 }
                 if kind.is_dir() {
@@ -174,7 +175,7 @@ impl Tree {
     /// Every file of every package's targets, found through `mod` items.
     pub fn modules(&self) -> Vec<Module> {
         let mut modules = Vec::new();
-        for package in PACKAGES.into_iter().chain([OUTSIDE]) {
+        for package in PACKAGES.into_iter().chain(OUTSIDE) {
             for (path, test) in self.roots(package) {
                 self.descend(Module { path, names: Vec::new(), test }, &mut modules);
             }
