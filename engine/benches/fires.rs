@@ -1,10 +1,10 @@
 //! Cost of a block's timer lane with handlers: `cargo bench -p cowboy-engine --bench fires`.
 //!
 //! A block of 1,000 timers whose handlers write a counter, compared with the same 1,000 handlers
-//! called by messages (which have no lane, ranking, charge or receipt of their own), and a block of
-//! 1,000 timers that name an agent. The lane is wide enough for all of them. Each figure is the
-//! execution of one block, as by a validator once the block is final, with the calendar of the
-//! block before.
+//! called by messages (which have no lane, ranking, charge or receipt of their own), a block of
+//! 1,000 timers that name an agent, and one whose handlers also schedule the next timer, as those
+//! of the bench `devnet` do. The lane is wide enough for all of them. Each figure is the execution
+//! of one block, as by a validator once the block is final, with the calendar of the block before.
 
 use cowboy_engine::{
     actor::Budget,
@@ -45,6 +45,17 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
     )
 "#;
 
+/// The end of a handler that schedules its next timer.
+const AGAIN: &str = "\n    pvm_host.schedule_timer(ctx.height + 1, payload, gas_limit = 5000)";
+
+/// What the timers of a bench have beyond a handler that counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Timers {
+    Plain,
+    WithAgents,
+    Again,
+}
+
 struct Chain {
     key: SecretKey,
     state: State,
@@ -52,7 +63,7 @@ struct Chain {
 
 impl Chain {
     /// A chain with an actor that has money.
-    fn new() -> (Self, Address) {
+    fn new(timers: Timers) -> (Self, Address) {
         let key = SecretKey::derive(b"bench", "alice");
         let mut params = Params::default();
         params.timers.config.lane_timer_cycles = 100_000_000;
@@ -66,7 +77,13 @@ impl Chain {
             endowments: vec![Endowment { account: key.address(), balance: Wei::cby(10_000_000) }],
         };
         let mut chain = Self { key, state: genesis.state().expect("a chain") };
-        chain.send(Payload::DeployActor(DeployActor { source: ACTOR.into() }));
+        let source = match timers {
+            Timers::Again => {
+                ACTOR.replacen("\n\ndef schedule", &format!("{AGAIN}\n\ndef schedule"), 1)
+            }
+            Timers::Plain | Timers::WithAgents => ACTOR.to_owned(),
+        };
+        chain.send(Payload::DeployActor(DeployActor { source }));
         let actor = Address::of_actor(&chain.key.address(), 0);
         chain.send(Payload::Transfer(Transfer { to: actor, amount: Wei::cby(1_000_000) }));
         (chain, actor)
@@ -93,9 +110,12 @@ impl Chain {
     }
 
     /// The state two blocks before the timers are due.
-    fn waiting(gba: Option<Address>) -> State {
-        let (mut chain, actor) = Self::new();
-        let gba = gba.map_or_else(|| "null".to_owned(), |_| format!("\"{actor}\""));
+    fn waiting(timers: Timers) -> State {
+        let (mut chain, actor) = Self::new(timers);
+        let gba = match timers {
+            Timers::WithAgents => format!("\"{actor}\""),
+            Timers::Plain | Timers::Again => "null".to_owned(),
+        };
         for _ in 0..TIMERS / 250 {
             let payload = format!("{{\"at\": {DUE}, \"gba\": {gba}}}");
             chain.send(Self::call(actor, "schedule", payload));
@@ -123,9 +143,12 @@ fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
 fn fires(c: &mut Criterion) {
     let mut group = c.benchmark_group("fires");
     group.sample_size(30).throughput(Throughput::Elements(TIMERS));
-    for (name, gba) in [("1000 timers", None), ("1000 timers with agents", Some(Address([0; 20])))]
-    {
-        let before = Chain::waiting(gba);
+    for (name, timers) in [
+        ("1000 timers", Timers::Plain),
+        ("1000 timers with agents", Timers::WithAgents),
+        ("1000 timers that schedule the next", Timers::Again),
+    ] {
+        let before = Chain::waiting(timers);
         let last = child(&before, vec![]);
         let parent = || execute(&before, &last).expect("a child").state;
         let due = child(&parent(), vec![]);
@@ -148,7 +171,7 @@ fn fires(c: &mut Criterion) {
             );
         });
     }
-    let (chain, actor) = Chain::new();
+    let (chain, actor) = Chain::new(Timers::Plain);
     let block = child(&chain.state, vec![chain.sign(Chain::call(actor, "send", String::new()))]);
     let executed = execute(&chain.state, &block).expect("a child");
     assert_eq!(executed.receipts[0].status, ReceiptStatus::Success);
