@@ -1,14 +1,15 @@
 //! The results that committees have revealed, and requests for the missing ones (spec jobs.md §5).
 //!
-//! The validators of a runner's subset take turns, the nearest first and each further one a block
-//! later, because one question or transaction is enough. From the block in which a committee's
-//! commitments are complete:
+//! The validators of a runner's subset take turns, because one question or transaction is enough:
+//! the nearest asks first and the others a block later, which is soon enough to be paid for a
+//! result that only the last of them can get. From the block in which a committee's commitments are
+//! complete:
 //! * a connected runner that has committed and whose result is missing is asked for it, even when
 //!   the job was verified without it;
 //! * once all results are here, or from the block on in which enough of them suffice, the
 //!   aggregator is asked to sign them if it is connected;
 //! * from the block on in which runners' own reveals count, each result that is here but not on the
-//!   chain is submitted alone.
+//!   chain is submitted alone, by each validator a block after the one before it.
 //!
 //! When a result arrives from a runner or from another validator:
 //! * it is kept if the chain would accept it. A result from a runner is passed on to all
@@ -364,7 +365,7 @@ fn turn(state: &State, runner: &Address, validator: &PublicKey) -> Option<u64> {
 
 /// Whether the validator may ask the runner by now, if the nearest validator may since `from`.
 fn has_turn(state: &State, runner: &Address, validator: &PublicKey, from: Height) -> bool {
-    turn(state, runner, validator).is_some_and(|turn| state.height() >= from.after(turn))
+    turn(state, runner, validator).is_some_and(|turn| state.height() >= from.after(turn.min(1)))
 }
 
 fn is_recoverable(chain_id: u64, job_id: &Hash, reveal: &Reveal) -> bool {
