@@ -54,11 +54,15 @@ pub fn members(
     committee: &[&PublicKey],
 ) -> Members {
     let mut inputs = Vec::with_capacity(33 * (runners.len() + validators.len() + committee.len()));
-    for (keys, len) in [(runners, runners.len()), (committee, committee.len())] {
-        inputs.extend_from_slice(&len.to_be_bytes());
-        keys.iter().for_each(|key| inputs.extend_from_slice(key.as_bytes()));
+    for keys in [runners, committee] {
+        inputs.extend_from_slice(&keys.len().to_be_bytes());
+        for key in keys {
+            inputs.extend_from_slice(key.as_bytes());
+        }
     }
-    validators.iter().for_each(|key| inputs.extend_from_slice(key.as_bytes()));
+    for key in validators {
+        inputs.extend_from_slice(key.as_bytes());
+    }
     let inputs = keccak256(&[&inputs]);
     // No code panics while it holds the lock.
     let kept = || MEMBERS.lock().unwrap_or_else(PoisonError::into_inner);

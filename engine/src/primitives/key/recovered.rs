@@ -19,8 +19,8 @@ const GENERATION: usize = 4_096;
 static SIGNERS: Mutex<Signers> = Mutex::new(Signers::NONE);
 
 struct Signers {
-    young: BTreeMap<CheckedSignature, Option<PublicKey>>,
-    old: BTreeMap<CheckedSignature, Option<PublicKey>>,
+    young: BTreeMap<CheckedSignature, PublicKey>,
+    old: BTreeMap<CheckedSignature, PublicKey>,
 }
 
 type CheckedSignature = (Hash, [u8; 65]);
@@ -28,11 +28,11 @@ type CheckedSignature = (Hash, [u8; 65]);
 impl Signers {
     const NONE: Self = Self { young: BTreeMap::new(), old: BTreeMap::new() };
 
-    fn get(&self, checked: &CheckedSignature) -> Option<Option<PublicKey>> {
+    fn get(&self, checked: &CheckedSignature) -> Option<PublicKey> {
         self.young.get(checked).or_else(|| self.old.get(checked)).cloned()
     }
 
-    fn insert(&mut self, checked: CheckedSignature, signer: Option<PublicKey>) {
+    fn insert(&mut self, checked: CheckedSignature, signer: PublicKey) {
         if self.young.len() >= GENERATION {
             self.old = mem::take(&mut self.young);
         }
@@ -44,11 +44,11 @@ pub(super) fn signer(digest: &Hash, signature: &Signature) -> Option<PublicKey> 
     let checked = (*digest, signature.0);
     // No code panics while it holds the lock, and the maps would be whole if it did.
     let known = SIGNERS.lock().unwrap_or_else(PoisonError::into_inner).get(&checked);
-    known.unwrap_or_else(|| {
-        let signer = signature.recover(digest);
+    known.or_else(|| {
+        let signer = signature.recover(digest)?;
         let mut signers = SIGNERS.lock().unwrap_or_else(PoisonError::into_inner);
         signers.insert(checked, signer.clone());
-        signer
+        Some(signer)
     })
 }
 
@@ -63,12 +63,12 @@ mod tests {
         let checked = |i: usize| (keccak256(&[&i.to_be_bytes()]), [0; 65]);
         let mut signers = Signers::NONE;
         for i in 0..3 * GENERATION {
-            signers.insert(checked(i), Some(key.clone()));
+            signers.insert(checked(i), key.clone());
             assert!(signers.young.len() + signers.old.len() <= 2 * GENERATION);
         }
         assert_eq!(signers.get(&checked(0)), None);
         for i in 2 * GENERATION..3 * GENERATION {
-            assert_eq!(signers.get(&checked(i)), Some(Some(key.clone())));
+            assert_eq!(signers.get(&checked(i)), Some(key.clone()));
         }
     }
 }
