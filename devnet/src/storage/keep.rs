@@ -7,6 +7,8 @@ use rusqlite::{Transaction, params};
 /// How much of its chain a validator keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
+    /// Every block since genesis.
+    All,
     /// This number of the newest blocks, at least [`Keep::MIN_BLOCKS`].
     Blocks(u64),
     /// As many blocks as fit into this many bytes of the file, at least [`Keep::MIN_BYTES`].
@@ -46,6 +48,7 @@ pub(super) fn drop_oldest(
         let Some(row) = rows.next()? else { break };
         let (first, last): (u64, u64) = (row.get(0)?, row.get(1)?);
         let beyond = match keep {
+            Keep::All => false,
             Keep::Blocks(blocks) => last + blocks <= head.get(),
             Keep::Bytes(bytes) => used(transaction)? > bytes,
         };

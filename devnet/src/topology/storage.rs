@@ -108,9 +108,13 @@ impl fmt::Display for Size {
     }
 }
 
+/// The value of `storage.keep` with which no block is dropped.
+const ALL: &str = "all";
+
 impl Serialize for Keep {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
+            Self::All => serializer.serialize_str(ALL),
             Self::Blocks(blocks) => serializer.serialize_u64(blocks),
             Self::Bytes(bytes) => serializer.collect_str(&Size(bytes)),
         }
@@ -127,8 +131,8 @@ impl<'de> Deserialize<'de> for Keep {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(
                     f,
-                    "a number of blocks, {} or more, or a size for each validator, {} or more, as \
-                     `4GB`",
+                    "a number of blocks, {} or more, a size for each validator, {} or more, as \
+                     `4GB`, or `{ALL}`",
                     Keep::MIN_BLOCKS,
                     Size(Keep::MIN_BYTES)
                 )
@@ -140,6 +144,9 @@ impl<'de> Deserialize<'de> for Keep {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Keep, E> {
+                if text == ALL {
+                    return Ok(Keep::All);
+                }
                 let Size(bytes) = text.parse().map_err(E::custom)?;
                 let other = || E::invalid_value(Unexpected::Str(text), &self);
                 (bytes >= Keep::MIN_BYTES).then_some(Keep::Bytes(bytes)).ok_or_else(other)

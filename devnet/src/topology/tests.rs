@@ -74,6 +74,9 @@ api: {port: 20123}
     assert_eq!((plan.keep, plan.reserve), (Keep::Blocks(1_000), Reserve(Size(0))));
     assert_eq!(plan.api_port, Some(20_123));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+    let all = resolve("storage: {keep: all}").unwrap();
+    assert_eq!(all.keep, Keep::All);
+    assert_eq!(resolve(&all.to_yaml()).unwrap(), all);
 }
 
 const EXECUTORS: &str =
@@ -206,8 +209,8 @@ fn errors_name_file_line_field_and_allowed_values() {
          http:// or https:// with a host, as `http://127.0.0.1:4318`",
     );
     let keep = "devnet.yaml:2: storage.keep: invalid value: ";
-    let kept = "expected a number of blocks, 512 or more, or a size for each validator, 64MB or \
-                more, as `4GB`";
+    let kept = "expected a number of blocks, 512 or more, a size for each validator, 64MB or more, \
+                as `4GB`, or `all`";
     check("storage:\n  keep: 511\n", &format!("{keep}integer `511`, {kept}"));
     check("storage:\n  keep: 63MB\n", &format!("{keep}string \"63MB\", {kept}"));
     check(

@@ -373,3 +373,33 @@ fn is_recoverable(chain_id: u64, job_id: &Hash, reveal: &Reveal) -> bool {
     let signer = reveal.runner_signature.signer(&digest);
     signer.is_some_and(|key| key.address() == reveal.runner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        sample,
+        storage::{ValidatorStore, tests},
+    };
+
+    #[test]
+    fn the_nearest_validator_asks_a_block_before_the_others() {
+        let mut genesis = tests::genesis();
+        genesis.validators = (0..4).map(|index| sample::validator_keys(index).public()).collect();
+        let mut state = genesis.state().unwrap();
+        let (runner, record) = state.registry().iter().next().unwrap();
+        let (runner, nearest_first) = (*runner, state.subsets_of(&record.pubkey));
+        let subset: Vec<PublicKey> =
+            nearest_first.iter().map(|member| member.pubkey.clone()).collect();
+        assert!(subset.len() > 2);
+        let asking = |state: &State, from: Height| {
+            let may = |key: &&PublicKey| has_turn(state, &runner, key, from);
+            subset.iter().filter(may).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(asking(&state, Height::GENESIS), subset[..1]);
+        tests::extend(&ValidatorStore::in_memory(state.chain_id()).unwrap(), &mut state, 1);
+        assert_eq!(asking(&state, Height::GENESIS), subset);
+        assert_eq!(asking(&state, Height::new(1)), subset[..1]);
+        assert!(asking(&state, Height::new(2)).is_empty());
+    }
+}

@@ -109,6 +109,14 @@ fn blocks_beyond_a_number_are_dropped_with_all_about_them() {
 }
 
 #[test]
+fn all_blocks_are_kept() {
+    let (store, _) = chain(Keep::All, 1_200);
+    assert_eq!(store.kept_from(), Height::new(1));
+    assert!(count(&store, "segment") > 0);
+    assert_eq!(store.block(Height::new(1)).unwrap().unwrap().header.height, Height::new(1));
+}
+
+#[test]
 fn a_file_stays_below_its_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index.db");
