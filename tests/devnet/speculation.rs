@@ -445,7 +445,8 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
         "enabled": true,
         "proof": { "latency": "200ms", "queueSize": 100 },
         "limits": { "maxMemoryMb": 512 },
-        "breaker": { "threshold": 3, "resetMs": 4_000 },
+        // Several times as long as the pipeline that must run meanwhile takes on a slow machine.
+        "breaker": { "threshold": 3, "resetMs": 15_000 },
     }));
     let hungry = json!([
         { "id": "hungry", "command": ["echo", "1"], "fault": { "memory_mb": 4_096 } },
