@@ -147,9 +147,10 @@ impl<'de> Deserialize<'de> for Keep {
                 if text == ALL {
                     return Ok(Keep::All);
                 }
-                let Size(bytes) = text.parse().map_err(E::custom)?;
-                let other = || E::invalid_value(Unexpected::Str(text), &self);
-                (bytes >= Keep::MIN_BYTES).then_some(Keep::Bytes(bytes)).ok_or_else(other)
+                match text.parse() {
+                    Ok(Size(bytes)) if bytes >= Keep::MIN_BYTES => Ok(Keep::Bytes(bytes)),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
             }
         }
 

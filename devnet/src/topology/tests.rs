@@ -218,9 +218,10 @@ fn errors_name_file_line_field_and_allowed_values() {
         "devnet.yaml:2: storage.reserve: invalid value: integer `5`, expected a size, as `256MB`, \
          or 0",
     );
+    check("storage:\n  keep: much\n", &format!("{keep}string \"much\", {kept}"));
     check(
-        "storage:\n  keep: much\n",
-        "devnet.yaml:2: storage.keep: `much` is not a size: expected a whole number and MB, GB, \
+        "storage:\n  reserve: much\n",
+        "devnet.yaml:2: storage.reserve: `much` is not a size: expected a whole number and MB, GB, \
          TB, MiB, GiB or TiB, as `500MB` or `4GB`",
     );
     check(
