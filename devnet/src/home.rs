@@ -4,6 +4,7 @@
 //! <home>/<name>/          0700
 //!   lock                  held exclusively by the process that runs the devnet; its pid
 //!   topology.yaml         the resolved topology of this chain
+//!   genesis.json          only in the folder of a single node: the chain that it belongs to
 //!   devnet.json           the addresses of a running devnet; written once it is up
 //!   resetting             a reset has begun and is not finished
 //!   token                 0600: required by requests that change state
@@ -212,6 +213,8 @@ paths! {
     pub lock_path = "lock";
     /// Exists while the devnet is being reset.
     resetting_path = "resetting";
+    /// The genesis document ([`crate::handout`]), if the folder is that of a single node.
+    pub genesis_path = "genesis.json";
     /// A [`DevnetRecord`].
     pub record_path = "devnet.json";
     /// The resolved topology of this chain.
@@ -365,6 +368,11 @@ impl DevnetHome {
             .map_err(|error| FileError::Malformed { path, reason: error.to_string() })?)
     }
 
+    /// Whether the folder is that of a single node and not of a whole devnet.
+    pub fn is_of_node(&self) -> bool {
+        self.genesis_path().exists()
+    }
+
     pub fn token(&self) -> Result<String, HomeError> {
         Ok(read(&self.token_path())?.trim().to_owned())
     }
@@ -401,6 +409,11 @@ impl Lock {
     pub fn write_record(&self, record: &DevnetRecord) -> Result<(), HomeError> {
         let json = serde_json::to_string_pretty(record).expect("a record is plain data");
         Ok(write_private(&self.home.record_path(), &format!("{json}\n"))?)
+    }
+
+    /// Makes the folder that of a node of the chain with this genesis document.
+    pub fn write_genesis(&self, json: &str) -> Result<(), HomeError> {
+        Ok(write_private(&self.home.genesis_path(), json)?)
     }
 
     pub fn write_topology(&self, yaml: &str) -> Result<(), HomeError> {

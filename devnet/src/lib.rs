@@ -25,6 +25,7 @@
 //! | [`snapshot`] | saving and restoring a devnet's folder |
 //! | [`client`] | typed requests to a running devnet |
 //! | [`verification`] | a client's verification of a devnet's answers, from genesis |
+//! | [`handout`] | files for nodes in processes of their own: genesis document and peers |
 //! | [`report`] | diagnostics in one archive |
 //! | [`pool`] | commands of jobs on the chain, run by runners of leases |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
@@ -38,6 +39,7 @@ pub mod client;
 pub mod consensus;
 pub mod executor;
 pub mod faults;
+pub mod handout;
 pub mod home;
 pub mod orchestrator;
 pub mod pool;

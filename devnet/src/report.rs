@@ -91,7 +91,13 @@ impl Report {
         );
         report.json("machine.json", &machine(devnet.path()));
         report.add("files.txt", listing(devnet.path()).into_bytes());
-        for file in ["topology.yaml", "devnet.json", "data/ports.json", "data/validators.json"] {
+        for file in [
+            "topology.yaml",
+            "genesis.json",
+            "devnet.json",
+            "data/ports.json",
+            "data/validators.json",
+        ] {
             report.tail(file, &devnet.path().join(file));
         }
         for file in ["log/devnet.log", "log/devnet.log.1", "log/devnet.log.old"] {

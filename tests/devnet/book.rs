@@ -48,6 +48,7 @@ pages! {
     faults: "docs/faults.md",
     jobs: "docs/jobs.md",
     migration: "docs/migration.md",
+    nodes: "docs/nodes.md",
     operations: "docs/operations.md",
     presence: "docs/presence.md",
     proofs: "docs/proofs.md",

@@ -27,6 +27,7 @@ mod liars;
 mod migration;
 mod names;
 mod no_space;
+mod nodes;
 mod on_purpose;
 mod parameters;
 mod payers;

@@ -4,7 +4,11 @@ use commonware_cryptography::Signer as _;
 use commonware_runtime::{Runner as _, tokio};
 use cowboy_devnet::{
     chain::{known::Known, ledger::Ledger},
-    consensus::{network::Loopback, presence::RunnerView, timing::FastForward},
+    consensus::{
+        network::{Peer, Tcp},
+        presence::RunnerView,
+        timing::FastForward,
+    },
     orchestrator::ports::Ports,
     sample::{validator_keys, validator_name},
     storage::ValidatorStore,
@@ -12,7 +16,11 @@ use cowboy_devnet::{
 };
 use cowboy_engine::chain::Genesis;
 use cowboy_simulation::Setup;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
 
 /// Makes a validator's view of its runners, and the gateway that serves them.
 pub type Serve = Box<dyn Fn(usize) -> (Arc<dyn RunnerView>, Option<RunnerService<tokio::Context>>)>;
@@ -73,14 +81,19 @@ impl Devnet {
             None => ((self.setup.view)(index), None),
         };
         let key = validator_keys(index).consensus;
-        let ports = (0..self.running.len()).map(|index| {
+        let address = |index| {
             let port = self.ports.p2p[&validator_name(index)];
-            (validator_keys(index).consensus.public_key(), port)
+            SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+        };
+        let peers = (0..self.running.len()).map(|index| Peer {
+            key: validator_keys(index).consensus.public_key(),
+            address: Some(address(index)),
         });
-        let network = Loopback {
+        let network = Tcp {
             key: key.clone(),
             chain_id,
-            ports: ::tokio::sync::watch::channel(ports.collect()).1,
+            listen: address(index),
+            peers: ::tokio::sync::watch::channel(peers.collect()).1,
         };
         let config = ValidatorConfig {
             name,

@@ -15,6 +15,7 @@ mod lease;
 mod man;
 mod mru;
 mod naming;
+mod node;
 mod pool;
 mod presence;
 mod proof;
@@ -116,6 +117,9 @@ enum Command {
     /// Start, stop and inspect devnets
     #[command(subcommand)]
     Devnet(devnet::Devnet),
+    /// Run single nodes in processes of their own
+    #[command(subcommand)]
+    Node(node::Node),
     /// Blocks, transactions and events
     #[command(subcommand)]
     Chain(chain::Chain),
@@ -401,6 +405,7 @@ impl Command {
         match self {
             Self::Quickstart(quickstart) => to_end(quickstart.run(cx)),
             Self::Devnet(devnet) => devnet.run(cx),
+            Self::Node(node) => node.run(cx),
             Self::Chain(chain) => ask(cx, chain.run(cx)),
             Self::Account(account) => ask(cx, account.run(cx)),
             Self::Actor(actor) => ask(cx, actor.run(cx)),

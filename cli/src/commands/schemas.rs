@@ -3,8 +3,8 @@
 //! below.
 
 use super::{
-    TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, presence, proof,
-    quickstart, runner, sim, speculation, timer, validator,
+    TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, node, presence,
+    proof, quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -62,6 +62,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet env", Json(&[one::<devnet::status::Environment>()])),
     ("devnet init", Text),
     ("devnet validate", Json(&[one::<devnet::file::Resolved>()])),
+    ("devnet export nodes", Json(&[one::<devnet::export::ExportedNodes>()])),
     ("devnet reset", Json(&[one::<devnet::down::ResetReport>()])),
     ("devnet rm", Json(&[many::<devnet::rm::RmReport>()])),
     ("devnet snapshot save", Json(&[one::<api::Snapshot>()])),
@@ -69,6 +70,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet snapshot ls", Json(&[many::<api::Snapshot>()])),
     ("devnet snapshot rm", Json(&[many::<devnet::snapshot::Removed>()])),
     ("devnet report", Json(&[one::<devnet::report::WrittenReport>()])),
+    ("node run", Json(&[one::<node::StartedNode>()])),
     ("chain head", Json(&[one::<api::Head>()])),
     ("chain burned", Json(&[one::<api::Burned>()])),
     ("chain block", Json(&[one::<api::Block>()])),

@@ -8,11 +8,14 @@ use crate::{
 };
 use cowboy_devnet::{
     client::Client,
+    handout::{GenesisDocument, Peers},
     home::DevnetHome,
     orchestrator::genesis::genesis,
+    topology::TopologyError,
     types::BytesText,
     verification::{Root, report::TrustedGenesis},
 };
+use std::path::Path;
 
 /// The genesis of the selected devnet, from the topology in its folder, and a client of it.
 pub fn root(cx: &Context) -> Result<(Root, Client), CliError> {
@@ -20,15 +23,41 @@ pub fn root(cx: &Context) -> Result<(Root, Client), CliError> {
     Ok((root_of(&devnet)?, cx.client_of(&devnet)?))
 }
 
-/// The genesis of a devnet, from the topology in its folder.
+/// The genesis of a devnet or a node, from the files in its folder.
 pub fn root_of(devnet: &DevnetHome) -> Result<Root, CliError> {
-    let plan = saved_plan(devnet)?.ok_or_else(|| {
+    let (document, source) = document_of(devnet)?.ok_or_else(|| {
         let what = format!("devnet `{}` has no topology", devnet.name());
         CliError::new(Exit::NotFound, what).hint("start it again: cowboyctl devnet up")
     })?;
-    let source = format!("the topology of devnet `{}`", devnet.name());
-    Root::of_plan(genesis(&plan), &plan, source)
-        .map_err(|error| CliError::failed(format!("the topology cannot start a chain: {error}")))
+    let cannot = format!("{source} cannot start a chain");
+    document.root(source).map_err(|error| CliError::failed(format!("{cannot}: {error}")))
+}
+
+/// The genesis document of a devnet or a node, from the files in its folder, and what that is in
+/// words; `None` if it never started.
+pub fn document_of(devnet: &DevnetHome) -> Result<Option<(GenesisDocument, String)>, CliError> {
+    if devnet.is_of_node() {
+        let document = loaded(&devnet.genesis_path())?;
+        return Ok(Some((document, format!("the genesis document of node `{}`", devnet.name()))));
+    }
+    Ok(saved_plan(devnet)?.map(|plan| {
+        let document = GenesisDocument::of(&plan, genesis(&plan));
+        (document, format!("the topology of devnet `{}`", devnet.name()))
+    }))
+}
+
+/// Reads a genesis document.
+pub fn loaded(path: &Path) -> Result<GenesisDocument, CliError> {
+    GenesisDocument::load(path).map_err(malformed)
+}
+
+/// Reads the places of validators.
+pub fn places(path: &Path) -> Result<Peers, CliError> {
+    Peers::load(path).map_err(malformed)
+}
+
+fn malformed(error: TopologyError) -> CliError {
+    CliError::from(error).hint("write the files again: cowboyctl devnet export nodes DIR")
 }
 
 pub fn consensus_keys(named: &[BytesText]) -> Result<Vec<[u8; 32]>, CliError> {

@@ -7,6 +7,7 @@
 //! | [`duration`] | durations in human-readable form |
 //! | [`located`] | errors with their place in a text |
 //! | [`within`] | whole numbers in a range, for files that people write |
+//! | [`host_port`] | a listener's place on a network: an address or a name, and a port |
 //! | [`spelling`] | suggestions for misspelled names |
 //! | [`nofollow`] | files and directories opened without following links |
 //! | [`files`] | files that only their owner can read, and lock files |
@@ -20,6 +21,7 @@
 
 pub mod duration;
 pub mod files;
+pub mod host_port;
 pub mod http;
 pub mod last_words;
 pub mod located;

@@ -123,8 +123,8 @@ fn end(request: &FaultRequest) -> Result<Option<HealAt>, ApiError> {
 
 fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
     Ok(match spec {
-        FaultSpec::Kill { at } => Fault::Kill { node: nodes::find(backend, at)? },
-        FaultSpec::Pause { at } => Fault::Pause { node: nodes::find(backend, at)? },
+        FaultSpec::Kill { at } => Fault::Kill { node: nodes::here(backend, at)? },
+        FaultSpec::Pause { at } => Fault::Pause { node: nodes::here(backend, at)? },
         FaultSpec::Partition { groups } => Fault::Partition { groups: partition(backend, groups)? },
         FaultSpec::Latency { at, delay_us, jitter_us } => {
             let (by, jitter) =
@@ -155,7 +155,7 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             Fault::Loss { at: place(backend, at)?, per_mille: *per_mille }
         }
         FaultSpec::Lie { at, votes, of } => {
-            let node = nodes::find(backend, at)?;
+            let node = nodes::here(backend, at)?;
             if backend.slot(&node).is_none() {
                 let message = format!("`{node}` is a runner: only validators vote");
                 return Err(ApiError::bad_request(message).hint("expected a validator"));
@@ -189,7 +189,7 @@ fn place(backend: &Backend, text: &str) -> Result<At, ApiError> {
         let message = format!("`{}`: a node has no link to itself", shown(text));
         return Err(ApiError::bad_request(message).hint("expected two nodes: A..B"));
     }
-    let is_runner = |node: &str| backend.slot(node).is_none();
+    let is_runner = |node: &str| !nodes::is_validator(backend, node);
     if is_runner(&one) && is_runner(&other) {
         let message = format!("`{}`: runners have no links to one another", shown(text));
         return Err(ApiError::bad_request(message)

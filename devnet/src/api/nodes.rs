@@ -10,7 +10,9 @@ use std::sync::Arc;
 pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
     let found = backend.names.resolve(text).and_then(|address| {
         let validator = backend.slot_at(&address).map(|slot| slot.name().to_owned());
-        validator.or_else(|| backend.runner_runs(&address).map(|_| backend.names.of(&address)))
+        validator
+            .or_else(|| backend.runner_runs(&address).map(|_| backend.names.of(&address)))
+            .or_else(|| elsewhere(backend, &backend.names.of(&address)))
     });
     found.ok_or_else(|| {
         let all = all(backend);
@@ -22,9 +24,29 @@ pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
     })
 }
 
+/// A node of this process; a conflict if another process runs it.
+pub(super) fn here(backend: &Backend, text: &str) -> Result<String, ApiError> {
+    let node = find(backend, text)?;
+    match elsewhere(backend, &node) {
+        Some(node) => Err(ApiError::conflict(format!("`{node}` runs in another process"))
+            .hint("ask the control API of that process")),
+        None => Ok(node),
+    }
+}
+
+fn elsewhere(backend: &Backend, name: &str) -> Option<String> {
+    let mut elsewhere = backend.elsewhere().iter();
+    elsewhere.find(|(known, _)| known == name).map(|(known, _)| known.clone())
+}
+
+pub(super) fn is_validator(backend: &Backend, name: &str) -> bool {
+    backend.slot(name).is_some() || elsewhere(backend, name).is_some()
+}
+
 /// The names of all nodes: validators, then runners of the process, `runner-2` before `runner-10`.
 pub(super) fn all(backend: &Backend) -> Vec<String> {
-    let validators = backend.slots().into_iter().map(|slot| slot.name().to_owned());
+    let here = backend.slots().into_iter().map(|slot| slot.name().to_owned());
+    let validators = here.chain(backend.elsewhere().iter().map(|(name, _)| name.clone()));
     let mut runners: Vec<_> = backend.runners().collect();
     runners.sort_by_cached_key(|name| {
         let stem = name.trim_end_matches(|char: char| char.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! The network between validators: authenticated, encrypted connections over loopback.
+//! The network between validators: authenticated, encrypted connections over TCP.
 //!
-//! Every validator knows every other's key and address from the start, so peers are looked up and
-//! not discovered. Tests use a simulated network instead (`crate::simulation`).
+//! Every validator is told every other's key and address, so peers are looked up and not
+//! discovered. Tests use a simulated network instead (`crate::simulation`).
 
 use super::channels::{Channels, Endpoint, max_message_size};
 use commonware_cryptography::{
@@ -23,11 +23,14 @@ use commonware_stream::{
 use commonware_utils::{Hostname, NZU32, NZUsize, ordered::Map};
 use rand_core::CryptoRng;
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     num::NonZeroUsize,
     time::Duration,
 };
 use tokio::sync::watch;
+
+/// The place of a peer whose address is unknown.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// Time limit for a previous run of the validator to release its port.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
@@ -37,8 +40,6 @@ const LISTEN_WAIT: Duration = Duration::from_secs(2);
 pub enum NetworkError {
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
-    #[error("no port is given for the validator with the key {0}")]
-    NoPort(String),
     #[error("two validators have the same consensus key")]
     RepeatedKey,
     #[error("the simulated network refuses: {0}")]
@@ -69,14 +70,23 @@ pub type EndpointOf<E, N> = Endpoint<
     <N as Network<E>>::Peers,
 >;
 
-/// A validator's end of the network on this machine.
-pub struct Loopback {
+/// A validator's end of the network.
+pub struct Tcp {
     pub key: PrivateKey,
     /// The chain's id: validators of different chains do not connect.
     pub chain_id: u64,
-    /// The key and 127.0.0.1 port of every validator, including this one, updated as validators
-    /// come and go. At most [`JOINING`] may be added after it connects.
-    pub ports: watch::Receiver<Vec<(PublicKey, u16)>>,
+    pub listen: SocketAddr,
+    /// Every validator, including this one, updated as validators come, go and move. At most
+    /// [`JOINING`] may be added after it connects.
+    pub peers: watch::Receiver<Vec<Peer>>,
+}
+
+/// A validator that others connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub key: PublicKey,
+    /// `None`: its address is not known yet, but it may connect.
+    pub address: Option<SocketAddr>,
 }
 
 /// Number of validators that may join while one runs; each reserves mailbox room for them at its
@@ -100,39 +110,34 @@ async fn listenable<E: Clock>(context: &E, address: SocketAddr) -> Result<(), Ne
     }
 }
 
-/// The address of a peer that is accepted from this machine but never dialed: names are not looked
-/// up here.
-fn undialed(port: u16) -> Address {
+/// The address of a peer that is accepted but never dialed: names are not looked up here.
+fn undialed(address: SocketAddr) -> Address {
     let host = Hostname::new("localhost").expect("a host's name");
-    let egress = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Address::Asymmetric { ingress: Ingress::Dns { host, port }, egress }
-}
-
-fn local(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    Address::Asymmetric { ingress: Ingress::Dns { host, port: address.port() }, egress: address }
 }
 
 /// The addresses at which `me` reaches the validators. Only one of each pair dials: a peer that is
 /// dialing refuses a peer that dials it, so if both dialed they would refuse each other for a
 /// while. `me` dials the validators before it in the list, because they are likely to listen
 /// already.
-fn addresses_of(
-    me: &PublicKey,
-    ports: &[(PublicKey, u16)],
-) -> Result<Map<PublicKey, Address>, NetworkError> {
+fn addresses_of(me: &PublicKey, peers: &[Peer]) -> Result<Map<PublicKey, Address>, NetworkError> {
     let mut before_me = true;
-    let addresses: Vec<(PublicKey, Address)> = ports
+    let addresses: Vec<(PublicKey, Address)> = peers
         .iter()
-        .map(|(validator, port)| {
-            before_me &= validator != me;
-            let address = if before_me { Address::from(local(*port)) } else { undialed(*port) };
-            (validator.clone(), address)
+        .map(|peer| {
+            before_me &= peer.key != *me;
+            let address = match peer.address {
+                Some(address) if before_me => Address::from(address),
+                Some(address) => undialed(address),
+                None => undialed(NOWHERE),
+            };
+            (peer.key.clone(), address)
         })
         .collect();
     addresses.try_into().map_err(|_| NetworkError::RepeatedKey)
 }
 
-impl<E> Network<E> for Loopback
+impl<E> Network<E> for Tcp
 where
     E: Spawner + Clock + CryptoRng + RuntimeNetwork + Resolver + Metrics + Supervisor,
 {
@@ -142,15 +147,10 @@ where
     type Peers = lookup::Oracle<PublicKey>;
 
     async fn connect(self, context: E, quota: Quota) -> Result<EndpointOf<E, Self>, NetworkError> {
-        let Self { key, chain_id, mut ports } = self;
+        let Self { key, chain_id, listen, mut peers } = self;
         let me = key.public_key();
-        let known = ports.borrow_and_update().clone();
-        let address = known
-            .iter()
-            .find(|(validator, _)| *validator == me)
-            .map(|(_, port)| local(*port))
-            .ok_or_else(|| NetworkError::NoPort(me.to_string()))?;
-        listenable(&context, address).await?;
+        let known = peers.borrow_and_update().clone();
+        listenable(&context, listen).await?;
         let addresses = addresses_of(&me, &known)?;
 
         let handshake: Handshake = Cups::new(
@@ -167,7 +167,7 @@ where
         let mut config = lookup::Config::local(
             handshake,
             &namespace,
-            address,
+            listen,
             NonZeroUsize::new(known.len() + JOINING).expect("at least this validator"),
             max_message_size(),
             NZUsize!(1024),
@@ -179,6 +179,8 @@ where
         // This is also how often the library looks for peers to dial when all are connected.
         config.peer_connection_cooldown = Duration::from_millis(250);
         config.allow_dns = false;
+        // Other hosts may connect from an address that they are not reached at. Their key counts.
+        config.bypass_ip_check = !listen.ip().is_loopback();
         config.handshake_timeout = Duration::from_secs(1);
         config.allowed_handshake_rate_per_ip = Quota::per_second(NZU32!(4096));
         config.allowed_handshake_rate_per_subnet = Quota::per_second(NZU32!(4096));
@@ -191,8 +193,8 @@ where
         context.child("peers").spawn(move |_| async move {
             let mut set = 0;
             // Ends when the sender of the list is gone.
-            while ports.changed().await.is_ok() {
-                let known = ports.borrow_and_update().clone();
+            while peers.changed().await.is_ok() {
+                let known = peers.borrow_and_update().clone();
                 match addresses_of(&me, &known) {
                     Ok(addresses) => {
                         set += 1;

@@ -30,6 +30,11 @@ pub fn needed(plan: &Plan) -> u64 {
         + runners * PER_RUNNER
 }
 
+/// As [`needed`], for the process of one validator of several.
+pub(super) const fn needed_for_one(validators: u64, runners: u64) -> u64 {
+    BASE + API + PER_VALIDATOR + validators.saturating_sub(1) * PER_LINK + runners * PER_RUNNER
+}
+
 /// Memory of an idle devnet's process, in MiB; jobs, actors and long queues need more.
 pub fn memory_mib(plan: &Plan) -> u64 {
     let (validators, runners) = (plan.validators.len() as u64, plan.runners.len() as u64);
@@ -38,9 +43,8 @@ pub fn memory_mib(plan: &Plan) -> u64 {
         + runners * MIB_PER_RUNNER
 }
 
-/// Raises this process's limit of open files, and refuses a devnet that needs more than that.
-pub(super) fn prepare(plan: &Plan) -> Result<(), OrchestratorError> {
-    let needed = needed(plan);
+/// Raises this process's limit of open files; fails if it may not have as many as `needed`.
+pub(super) fn prepare(needed: u64) -> Result<(), OrchestratorError> {
     match open_files::raise_limit() {
         Some(limit) if limit < needed => Err(OrchestratorError::Files { needed, limit }),
         _ => Ok(()),

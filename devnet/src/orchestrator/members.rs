@@ -1,5 +1,5 @@
-//! The validators that a devnet's process runs: those of its topology, changed by joins and leaves
-//! since.
+//! The validators that a process runs. A devnet's are those of its topology, changed by joins and
+//! leaves since; a node's process has one.
 //!
 //! Running and voting are separate. A validator that joins follows the chain, and votes once the
 //! chain's committee includes it. One that leaves the committee keeps following until it leaves the
@@ -10,12 +10,12 @@ use super::{
     ports::{PortError, Ports},
 };
 use crate::{
-    consensus::network::JOINING,
+    consensus::network::{JOINING, Peer},
     runner::ValidatorAddress,
     topology::{Name, Plan},
     validator::keys::ValidatorKeys,
 };
-use commonware_cryptography::{Signer as _, ed25519::PublicKey};
+use commonware_cryptography::Signer as _;
 use cowboy_host::files::{FileError, write_private};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -39,7 +39,9 @@ struct Changes {
 pub(super) struct Member {
     pub(super) name: Name,
     pub(super) keys: ValidatorKeys,
+    /// The address that it listens on for other validators.
     pub(super) p2p: SocketAddr,
+    /// The address that it listens on for runners.
     pub(super) quic: SocketAddr,
 }
 
@@ -52,6 +54,10 @@ pub enum MemberError {
     Unknown(String),
     #[error("validator `{0}` is in the committee of this epoch or the next")]
     Serves(String),
+    #[error("this process runs one validator, which neither joins nor leaves")]
+    OneOnly,
+    #[error("{address} is in use")]
+    InUse { address: SocketAddr },
     #[error("{JOINING} validators have joined since the devnet was started: restart it first")]
     NoRoom,
     #[error("a devnet runs at most {MOST} validators")]
@@ -71,18 +77,24 @@ impl From<FileError> for MemberError {
 }
 
 pub(super) struct Members {
+    /// `None` in a node's process.
+    roster: Option<Roster>,
+    members: Vec<Member>,
+    peers: watch::Sender<Vec<Peer>>,
+}
+
+/// The validators of a devnet, as its files have them.
+struct Roster {
     plan: Plan,
     file: PathBuf,
     changes: Changes,
     ports: Ports,
-    members: Vec<Member>,
     /// Number of validators that may still join while this process runs.
     room: usize,
-    addresses: watch::Sender<Vec<(PublicKey, u16)>>,
 }
 
-impl Members {
-    pub(super) fn load(plan: &Plan, data: &Path) -> Result<Self, PortError> {
+impl Roster {
+    fn load(plan: &Plan, data: &Path) -> Result<(Self, Vec<Member>), PortError> {
         let file = data.join("validators.json");
         let changes: Changes = fs::read_to_string(&file)
             .ok()
@@ -100,18 +112,9 @@ impl Members {
             plan.api_port,
             plan.lease_port,
         )?;
-        let mut all = Self {
-            plan: plan.clone(),
-            file,
-            changes,
-            ports,
-            members: Vec::new(),
-            room: JOINING,
-            addresses: watch::Sender::new(Vec::new()),
-        };
-        all.members = names.iter().map(|name| all.member(name)).collect();
-        all.tell();
-        Ok(all)
+        let roster = Self { plan: plan.clone(), file, changes, ports, room: JOINING };
+        let members = names.iter().map(|name| roster.member(name)).collect();
+        Ok((roster, members))
     }
 
     fn member(&self, name: &Name) -> Member {
@@ -124,12 +127,36 @@ impl Members {
         }
     }
 
-    pub(super) const fn lease_port(&self) -> u16 {
-        self.ports.lease
+    fn save(&self) -> Result<(), MemberError> {
+        let json = serde_json::to_string_pretty(&self.changes).expect("names are plain data");
+        Ok(write_private(&self.file, &format!("{json}\n"))?)
     }
 
-    pub(super) const fn api_port(&self) -> u16 {
-        self.ports.api
+    fn ports_file(&self) -> PathBuf {
+        self.file.with_file_name("ports.json")
+    }
+
+    fn has(&self, name: &Name) -> bool {
+        let plan = &self.plan;
+        plan.runners.iter().any(|runner| runner.name == *name)
+            || plan.accounts.iter().any(|account| account.name == *name)
+    }
+}
+
+impl Members {
+    /// The validators of a devnet, and the ports of its control API and its lease server.
+    pub(super) fn load(plan: &Plan, data: &Path) -> Result<(Self, [u16; 2]), PortError> {
+        let (roster, members) = Roster::load(plan, data)?;
+        let ports = [roster.ports.api, roster.ports.lease];
+        let all = Self { roster: Some(roster), members, peers: watch::Sender::new(Vec::new()) };
+        all.tell();
+        Ok((all, ports))
+    }
+
+    /// The one validator of a node's process. `peers` has all validators of the chain, and changes
+    /// when one moves.
+    pub(super) fn one(member: Member, peers: watch::Sender<Vec<Peer>>) -> Self {
+        Self { roster: None, members: vec![member], peers }
     }
 
     /// All members: the topology's in its order, then the others as they joined.
@@ -141,9 +168,9 @@ impl Members {
         self.members.iter().find(|member| member.name.as_str() == name)
     }
 
-    /// The consensus key and port of each member, updated as members come and go.
-    pub(super) fn peers(&self) -> watch::Receiver<Vec<(PublicKey, u16)>> {
-        self.addresses.subscribe()
+    /// The validators that a member connects to, updated as they come, go and move.
+    pub(super) fn peers(&self) -> watch::Receiver<Vec<Peer>> {
+        self.peers.subscribe()
     }
 
     pub(super) fn for_runners(&self) -> Vec<ValidatorAddress> {
@@ -156,39 +183,45 @@ impl Members {
 
     /// Adds a member of this name, or of the first free name `validator-N`.
     pub(super) fn join(&mut self, name: Option<Name>) -> Result<Member, MemberError> {
+        let Self { roster, members, .. } = self;
+        let roster = roster.as_mut().ok_or(MemberError::OneOnly)?;
+        let is_taken =
+            |name: &Name| roster.has(name) || members.iter().any(|member| member.name == *name);
         let name = match name {
-            Some(name) if self.is_taken(&name) => {
-                return Err(MemberError::Taken(name.to_string()));
-            }
+            Some(name) if is_taken(&name) => return Err(MemberError::Taken(name.to_string())),
             Some(name) => name,
             None => (0..usize::MAX)
                 .map(|index| Name::numbered("validator", index))
-                .find(|name| !self.is_taken(name))
+                .find(|name| !is_taken(name))
                 .expect("names do not run out"),
         };
-        if self.members.len() >= MOST {
+        if members.len() >= MOST {
             return Err(MemberError::TooMany);
         }
-        self.room = self.room.checked_sub(1).ok_or(MemberError::NoRoom)?;
-        self.ports.add(&self.file.with_file_name("ports.json"), name.as_str())?;
-        self.changes.left.retain(|left| *left != name);
-        if !self.plan.validators.iter().any(|v| v.name == name) {
-            self.changes.joined.retain(|joined| *joined != name);
-            self.changes.joined.push(name.clone());
+        roster.room = roster.room.checked_sub(1).ok_or(MemberError::NoRoom)?;
+        roster.ports.add(&roster.ports_file(), name.as_str())?;
+        roster.changes.left.retain(|left| *left != name);
+        if !roster.plan.validators.iter().any(|v| v.name == name) {
+            roster.changes.joined.retain(|joined| *joined != name);
+            roster.changes.joined.push(name.clone());
         }
-        self.save()?;
-        let member = self.member(&name);
-        self.members.push(member.clone());
+        roster.save()?;
+        let member = roster.member(&name);
+        members.push(member.clone());
         self.tell();
         Ok(member)
     }
 
-    /// Gives a stopped member new ports in place of the ones that are in use.
-    pub(super) fn relocate(&mut self, name: &Name) -> Result<Member, MemberError> {
-        self.ports.add(&self.file.with_file_name("ports.json"), name.as_str())?;
-        let moved = self.member(name);
-        for member in self.members.iter_mut().filter(|member| member.name == *name) {
-            *member = moved.clone();
+    /// Gives a stopped member new ports in place of the ones that are in use. The addresses of a
+    /// node's process are those that its operator gave.
+    pub(super) fn relocate(&mut self, member: &Member) -> Result<Member, MemberError> {
+        let Some(roster) = &mut self.roster else {
+            return Err(MemberError::InUse { address: member.p2p });
+        };
+        roster.ports.add(&roster.ports_file(), member.name.as_str())?;
+        let moved = roster.member(&member.name);
+        for known in self.members.iter_mut().filter(|known| known.name == member.name) {
+            *known = moved.clone();
         }
         self.tell();
         Ok(moved)
@@ -196,27 +229,19 @@ impl Members {
 
     /// Its chain stays on disk.
     pub(super) fn leave(&mut self, name: &Name) -> Result<(), MemberError> {
+        let roster = self.roster.as_mut().ok_or(MemberError::OneOnly)?;
+        roster.changes.left.push(name.clone());
+        roster.save()?;
         self.members.retain(|member| member.name != *name);
-        self.changes.left.push(name.clone());
-        self.save()?;
         self.tell();
         Ok(())
     }
 
-    fn is_taken(&self, name: &Name) -> bool {
-        let plan = &self.plan;
-        self.get(name.as_str()).is_some()
-            || plan.runners.iter().any(|runner| runner.name == *name)
-            || plan.accounts.iter().any(|account| account.name == *name)
-    }
-
-    fn save(&self) -> Result<(), MemberError> {
-        let json = serde_json::to_string_pretty(&self.changes).expect("names are plain data");
-        Ok(write_private(&self.file, &format!("{json}\n"))?)
-    }
-
     fn tell(&self) {
-        let address = |member: &Member| (member.keys.consensus.public_key(), member.p2p.port());
-        self.addresses.send_replace(self.members.iter().map(address).collect());
+        let peer = |member: &Member| Peer {
+            key: member.keys.consensus.public_key(),
+            address: Some(member.p2p),
+        };
+        self.peers.send_replace(self.members.iter().map(peer).collect());
     }
 }

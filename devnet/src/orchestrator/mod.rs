@@ -7,6 +7,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `run` | a devnet's life, from its first file to its last |
+//! | [`node`] | the life of one validator in a process of its own |
 //! | `event_loop` | the task that owns the nodes: requests, clock, disk, nodes that end |
 //! | `nodes` | starting and stopping validators and runners, and recovery of validators |
 //! | `members` | which validators this process has |
@@ -20,6 +21,7 @@ mod expiry;
 pub mod files;
 pub mod genesis;
 mod members;
+pub mod node;
 mod nodes;
 pub mod ports;
 mod readiness;
@@ -32,10 +34,13 @@ pub use crate::home;
 pub use run::{DevnetConfig, Notice, Ready, run};
 
 use self::{home::HomeError, ports::PortError, space::Short};
-use crate::{agent::StoreError, api::backend::BackendError};
+use crate::{
+    agent::StoreError, api::backend::BackendError, handout::PeersError, topology::TopologyError,
+};
+use cowboy_engine::primitives::Address;
 use cowboy_host::files::FileError;
 use cowboy_lease::server as lease;
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 /// Why a devnet does not run or has ended.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,18 @@ pub enum OrchestratorError {
     Files { needed: u64, limit: u64 },
     #[error("the lease server: {0}")]
     LeaseEnded(lease::PartEnded),
+    #[error(transparent)]
+    Document(#[from] TopologyError),
+    #[error(transparent)]
+    Peers(#[from] PeersError),
+    #[error("{address}: a control API without TLS listens on the loopback only")]
+    OpenApi { address: SocketAddr },
+    #[error("the key is that of {address}, which is no validator of the genesis document")]
+    NoValidator { address: Address },
+    #[error("{folder}: the folder of a devnet, not of a node")]
+    OfDevnet { folder: PathBuf },
+    #[error("{folder}: the folder of a node of chain {got}, not of {expected}")]
+    OtherChain { folder: PathBuf, got: String, expected: String },
     #[error("{part} ended by itself: {reason}")]
     Ended { part: &'static str, reason: String },
     #[error("{node}: {error}")]

@@ -3,6 +3,8 @@
 mod recovery;
 mod runners;
 
+pub(super) use self::runners::RunnerNode;
+
 use self::{recovery::Repair, runners::Runners};
 use super::{
     OrchestratorError,
@@ -24,13 +26,14 @@ use crate::{
         EngineError, engine,
         faulty::{self, Faulty},
         lying::Lying,
-        network::Loopback,
+        network::Tcp,
         timing::Timing,
     },
     executor::{self, Executor},
     faults::Tap,
     runner::Targets,
-    topology::{Name, Plan},
+    storage::Keep,
+    topology::{Name, Reserve},
     transport::{quic::QuicListener, tls::Identity},
     validator::{
         gateway::{self, Connected, Gateway},
@@ -66,14 +69,21 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
 pub(super) struct NodesConfig {
-    pub(super) plan: Plan,
+    pub(super) block_time: Duration,
+    pub(super) keep: Keep,
+    pub(super) reserve: Reserve,
+    /// The runners of this process.
+    pub(super) runners: Vec<RunnerNode>,
+    /// The agents that they run errands for.
+    pub(super) agents: BTreeSet<Address>,
     pub(super) home: DevnetHome,
     pub(super) genesis: Arc<Genesis>,
     pub(super) members: Members,
     pub(super) backend: Arc<Backend>,
     pub(super) rpc_url: String,
     pub(super) agent: Option<Agent>,
-    pub(super) pool: Arc<dyn executor::CommandPool>,
+    /// The pool that runs commands delivered by lease.
+    pub(super) pool: Option<Arc<dyn executor::CommandPool>>,
 }
 
 pub(super) struct RunningValidator {
@@ -123,7 +133,10 @@ impl Nodes {
         let jobs = config.home.jobs_path();
         let executor = Executor::default().in_folder(&jobs, config.home.private_path());
         let executor = executor.map_err(HomeError::io(&jobs))?;
-        let executor = executor.with_pool(config.pool.clone());
+        let executor = match &config.pool {
+            Some(pool) => executor.with_pool(pool.clone()),
+            None => executor,
+        };
         let runners = Runners::new(context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
         let mut nodes = Nodes {
@@ -150,9 +163,10 @@ impl Nodes {
         if let Some(failure) = first.filter(|_| nodes.lacks_quorum()) {
             return Err(failure);
         }
-        for runner in nodes.config.plan.runners.clone() {
-            nodes.runners.start(&nodes.config.plan, &runner).map_err(|error| {
-                OrchestratorError::Node { node: runner.name.to_string(), error }
+        for runner in &nodes.config.runners {
+            nodes.runners.start(runner).map_err(|error| OrchestratorError::Node {
+                node: runner.plan.name.to_string(),
+                error,
             })?;
         }
         Ok(nodes)
@@ -179,19 +193,23 @@ impl Nodes {
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
         let (gateway, results) = Gateway::new(gateway::GatewayConfig {
             key: keys.identity.clone(),
-            limits: BucketLimits::sharing_an_address(config.plan.runners.len()),
+            limits: BucketLimits::sharing_an_address(config.genesis.runners.len()),
             state: config.genesis.state().map_err(|error| error.to_string())?,
         });
         let key = keys.identity.clone();
-        let network =
-            Loopback { key: keys.consensus.clone(), chain_id, ports: config.members.peers() };
+        let network = Tcp {
+            key: keys.consensus.clone(),
+            chain_id,
+            listen: *p2p,
+            peers: config.members.peers(),
+        };
         let handle = start_validator(
             &self.context,
             ValidatorConfig {
                 name: name.to_string(),
                 key: keys.consensus.clone(),
                 genesis: config.genesis.clone(),
-                timing: Timing::new(config.plan.block_time),
+                timing: Timing::new(config.block_time),
                 fast_forward: config.backend.fast_forward().clone(),
                 ledger,
                 known: self.known.clone(),
@@ -201,7 +219,7 @@ impl Nodes {
                     results,
                     key,
                     listener,
-                    config.plan.block_time,
+                    config.block_time,
                 )),
             },
             Faulty { network, tap: tap.clone() },
@@ -240,7 +258,7 @@ impl Nodes {
     /// Opens a validator's chain from its store. A damaged store is rebuilt. If the others no
     /// longer have the blocks that it lacks, it becomes a copy of another validator's store.
     fn chain(&self, member: &Member, folder: &Path) -> Result<Ledger, String> {
-        let (genesis, keep, name) = (&self.config.genesis, self.config.plan.keep, &member.name);
+        let (genesis, keep, name) = (&self.config.genesis, self.config.keep, &member.name);
         let told = |error: RebuildError| format!("{}: {error}", folder.display());
         let path = folder.join("index.db");
         let (ledger, rebuilt) = rebuild::open(&path, genesis, keep).map_err(told)?;
@@ -320,8 +338,8 @@ impl Nodes {
     /// another program or by its last connections, is replaced, and the other nodes are informed.
     pub(super) async fn released(&mut self, member: &Member) -> Result<Member, String> {
         let is_free = || {
-            ports::check(Transport::Udp, member.quic.port()).is_ok()
-                && ports::check(Transport::Tcp, member.p2p.port()).is_ok()
+            ports::is_free(Transport::Udp, member.quic)
+                && ports::is_free(Transport::Tcp, member.p2p)
         };
         let released = async {
             while !is_free() {
@@ -331,7 +349,7 @@ impl Nodes {
         if ::tokio::time::timeout(RELEASE_TIMEOUT, released).await.is_ok() {
             return Ok(member.clone());
         }
-        let moved = self.config.members.relocate(&member.name).map_err(|e| e.to_string())?;
+        let moved = self.config.members.relocate(member).map_err(|e| e.to_string())?;
         tracing::warn!(
             validator = %member.name, p2p = %moved.p2p, quic = %moved.quic,
             "a port is still in use after {}: it gets another one", Plain(RELEASE_TIMEOUT)
@@ -393,20 +411,20 @@ impl Nodes {
                 }
             };
         }
-        let plan = &self.config.plan;
-        let Some(runner) = plan.runners.iter().find(|r| r.name.as_str() == node).cloned() else {
+        let mut runners = self.config.runners.iter();
+        let Some(runner) = runners.find(|runner| runner.plan.name.as_str() == node) else {
             return Err(format!("there is no node `{node}`"));
         };
         match to {
             Switch::Start if self.runners.running.contains_key(node) => Ok(()),
-            Switch::Start => self.runners.start(plan, &runner),
+            Switch::Start => self.runners.start(runner),
             Switch::Kill => {
-                self.runners.kill(plan, &runner).await;
+                self.runners.kill(runner).await;
                 Ok(())
             }
             Switch::Resync => Err(format!("`{node}` is a runner: it stores no chain")),
             Switch::Stop => {
-                self.runners.stop_one(plan, &runner).await;
+                self.runners.stop_one(runner).await;
                 Ok(())
             }
         }
@@ -439,11 +457,13 @@ impl From<MemberError> for MembershipError {
             MemberError::Unknown(_) => Self::NotFound(error.to_string()),
             MemberError::Taken(_)
             | MemberError::Serves(_)
+            | MemberError::OneOnly
             | MemberError::NoRoom
             | MemberError::TooMany => Self::Conflict(error.to_string()),
-            MemberError::Ports(_) | MemberError::Home(_) | MemberError::Node { .. } => {
-                Self::Failed(error.to_string())
-            }
+            MemberError::Ports(_)
+            | MemberError::Home(_)
+            | MemberError::InUse { .. }
+            | MemberError::Node { .. } => Self::Failed(error.to_string()),
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
 };
 
@@ -97,7 +97,7 @@ impl Ports {
         let mut taken = self.taken();
         let had = |ports: &BTreeMap<String, u16>, transport| {
             let port = ports.get(validator).copied();
-            port.filter(|port| check(transport, *port).is_ok())
+            port.filter(|port| is_free(transport, local(*port)))
         };
         let p2p = had(&self.p2p, Transport::Tcp)
             .map_or_else(|| free_port(Transport::Tcp, &mut taken), Ok)?;
@@ -151,27 +151,54 @@ impl Ports {
     }
 }
 
+/// The ports of a validator in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodePorts {
+    pub api: u16,
+    pub p2p: u16,
+    pub quic: u16,
+}
+
+/// Free ports for `count` validators in processes of their own.
+pub fn of_nodes(count: usize) -> Result<Vec<NodePorts>, PortError> {
+    let mut taken = BTreeSet::new();
+    let mut free = |transport| free_port(transport, &mut taken);
+    let mut ports = || {
+        let (api, p2p) = (free(Transport::Tcp)?, free(Transport::Tcp)?);
+        Ok(NodePorts { api, p2p, quic: free(Transport::Udp)? })
+    };
+    (0..count).map(|_| ports()).collect()
+}
+
 fn free_port(transport: Transport, taken: &mut BTreeSet<u16>) -> Result<u16, PortError> {
     let mut rng = rand::rng();
     for _ in 0..ATTEMPTS {
         let port = rng.random_range(RANGE);
-        if bind(transport, port).is_ok() && taken.insert(port) {
+        if is_free(transport, local(port)) && taken.insert(port) {
             return Ok(port);
         }
     }
     Err(PortError::NoneFree)
 }
 
+const fn local(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
 /// Checks that `port` of the loopback can be listened on; the error names the owner of a used one.
 pub fn check(transport: Transport, port: u16) -> Result<(), PortError> {
-    bind(transport, port).map_err(|source| match source.kind() {
+    bind(transport, local(port)).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => PortError::Taken { port, owner: owner(transport, port) },
         _ => PortError::Refused { port, source },
     })
 }
 
-fn bind(transport: Transport, port: u16) -> io::Result<()> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+/// Whether `address` can be listened on.
+pub(super) fn is_free(transport: Transport, address: SocketAddr) -> bool {
+    bind(transport, address).is_ok()
+}
+
+fn bind(transport: Transport, address: SocketAddr) -> io::Result<()> {
     match transport {
         Transport::Tcp => TcpListener::bind(address).map(drop),
         Transport::Udp => UdpSocket::bind(address).map(drop),

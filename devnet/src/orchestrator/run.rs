@@ -7,13 +7,13 @@ use super::{
     genesis::{genesis, proof_seed},
     home::{DevnetHome, DevnetRecord, HomeError, Lock},
     members::Members,
-    nodes::NodesConfig,
+    nodes::{NodesConfig, RunnerNode},
     readiness, schedules, space,
 };
 use crate::{
     agent::{self, Agent},
     api::{
-        backend::{self, Backend, Speculation},
+        backend::{self, Backend, Elsewhere, Speculation},
         labels::Labels,
         server,
     },
@@ -37,13 +37,13 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-const API_GRACE: Duration = Duration::from_secs(2);
+pub(super) const API_GRACE: Duration = Duration::from_secs(2);
 const LEASES_GRACE: Duration = Duration::from_secs(2);
 
 /// The parameters of a devnet.
@@ -83,21 +83,26 @@ pub fn run(
     let started = Instant::now();
     // Dropped after the runtime and all its threads, so that the next holder finds nothing running.
     let DevnetConfig { plan, lock, prover } = config;
-    files::prepare(&plan)?;
+    files::prepare(files::needed(&plan))?;
     last_words::keep();
     if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
         return Err(OrchestratorError::Space(short));
     }
     let data = lock.home().data_path();
     create_private_dir(&data)?;
-    let runtime = tokio::Config::new()
-        .with_storage_directory(data.join("consensus"))
-        // A panic in a task ends its validator, which is reported, and not the process.
-        .with_catch_panics(true)
-        .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
-        .with_tcp_nodelay(Some(true));
-    tokio::Runner::new(runtime)
-        .start(|context| live(context, (plan, prover), &lock, started, stop, observe))
+    runtime(&data).start(|context| live(context, (plan, prover), &lock, started, stop, observe))
+}
+
+/// The runtime of the validators whose files are in `data`.
+pub(super) fn runtime(data: &Path) -> tokio::Runner {
+    tokio::Runner::new(
+        tokio::Config::new()
+            .with_storage_directory(data.join("consensus"))
+            // A panic in a task ends its validator, which is reported, and not the process.
+            .with_catch_panics(true)
+            .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
+            .with_tcp_nodelay(Some(true)),
+    )
 }
 
 async fn live(
@@ -111,27 +116,20 @@ async fn live(
     lock.clean()?;
     let home = lock.home().clone();
     let genesis = Arc::new(genesis(&plan));
-    let members = Members::load(&plan, &home.data_path())?;
+    let (members, [api_port, lease_port]) = Members::load(&plan, &home.data_path())?;
     for account in &plan.accounts {
         lock.write_account_key(&account.name, &plan.key(&account.name))?;
     }
-    let token = match home.token() {
-        Ok(token) if !token.is_empty() => token,
-        _ => {
-            let token = hex::encode(rand::random::<[u8; 32]>());
-            lock.write_token(&token)?;
-            token
-        }
-    };
+    let token = token(lock)?;
     lock.write_topology(&plan.to_yaml())?;
 
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.api_port()));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, api_port));
     let listener = ::tokio::net::TcpListener::bind(address).await.map_err(|error| {
         let what = "the control API";
         OrchestratorError::Listen { what, address, error }
     })?;
 
-    let mut leases = lease_server(&plan, &home, &members, &token).await?;
+    let mut leases = lease_server(&plan, &home, lease_port, &token).await?;
     let scheduled = leases.schedules();
     let own = Client::new(leases.url(), &token, &Tls::default()).map_err(|error| {
         let (node, error) = ("the lease server".to_owned(), error.to_string());
@@ -178,6 +176,7 @@ async fn live(
             .map(|member| (member.name.to_string(), member.keys.public()))
             .collect(),
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
+        elsewhere: Elsewhere::default(),
         labels: labels(&home)?,
         faults: Faults::new(plan.seed),
         hooks: supervisor.hooks(),
@@ -187,14 +186,22 @@ async fn live(
     let mut supervised = requests.start(
         context.child("devnet"),
         NodesConfig {
-            plan: plan.clone(),
+            block_time: plan.block_time,
+            keep: plan.keep,
+            reserve: plan.reserve,
+            runners: plan
+                .runners
+                .iter()
+                .map(|runner| RunnerNode { plan: runner.clone(), key: plan.key(&runner.name) })
+                .collect(),
+            agents: plan.agent().map(|name| plan.key(name).address()).into_iter().collect(),
             home: home.clone(),
             genesis: genesis.clone(),
             members,
             backend: backend.clone(),
             rpc_url: rpc_url.clone(),
             agent: agent.clone(),
-            pool: Arc::new(Pool::new(own)),
+            pool: Some(Arc::new(Pool::new(own))),
         },
     )?;
     let mut api = server::start(listener, backend.clone());
@@ -257,6 +264,18 @@ async fn live(
     failed.map_or(stopped, Err)
 }
 
+/// The token of earlier runs, or a new one.
+pub(super) fn token(lock: &Lock) -> Result<String, HomeError> {
+    match lock.home().token() {
+        Ok(token) if !token.is_empty() => Ok(token),
+        _ => {
+            let token = hex::encode(rand::random::<[u8; 32]>());
+            lock.write_token(&token)?;
+            Ok(token)
+        }
+    }
+}
+
 async fn agent_failed(agent: Option<&Agent>) {
     match agent {
         Some(agent) => agent.failed().await,
@@ -284,7 +303,7 @@ fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, Ho
     Ok(accounts)
 }
 
-fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
+pub(super) fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
     let path = home.names_path();
     let save = {
         let path = path.clone();
@@ -297,12 +316,12 @@ fn labels(home: &DevnetHome) -> Result<Labels, HomeError> {
 async fn lease_server(
     plan: &Plan,
     home: &DevnetHome,
-    members: &Members,
+    port: u16,
     token: &str,
 ) -> Result<lease::Running, OrchestratorError> {
     let folder = home.lease_path();
     create_private_dir(&folder)?;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.lease_port()));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = ::tokio::net::TcpListener::bind(address).await.map_err(|error| {
         let what = "the lease server";
         OrchestratorError::Listen { what, address, error }

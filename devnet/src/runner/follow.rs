@@ -25,7 +25,8 @@ use cowboy_engine::{
     presence::Phase,
     primitives::{Address, Hash, Height, PublicKey},
 };
-use cowboy_host::spelling::Quoted;
+use cowboy_host::{host_port::HostPort, spelling::Quoted};
+use futures::future::join_all;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::sync::watch;
 
@@ -43,6 +44,31 @@ pub enum Api {
     Devnet(DevnetHome),
     /// The API at this address, such as `http://127.0.0.1:20123`.
     Url(String),
+    Nodes(NodeApis),
+}
+
+/// Nodes in processes of their own, each with an API. The next one is asked when one does not
+/// answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeApis {
+    /// The addresses of the APIs, at least one.
+    pub urls: Vec<String>,
+    /// Where validators listen for runners.
+    pub listening: Vec<(PublicKey, HostPort)>,
+}
+
+impl NodeApis {
+    /// The addresses that the validators have now. One whose host is not found is left out.
+    async fn listening(&self) -> BTreeMap<PublicKey, SocketAddr> {
+        let found = self.listening.iter().map(async |(key, place)| {
+            let address = place.resolve().await;
+            if let Err(error) = &address {
+                tracing::debug!(%place, %error, "a validator's host is not found");
+            }
+            Some((key.clone(), address.ok()?))
+        });
+        join_all(found).await.into_iter().flatten().collect()
+    }
 }
 
 /// Why a look failed.
@@ -128,6 +154,7 @@ impl Follower {
         let client = match &api {
             Api::Devnet(home) => Client::of_devnet(home)?,
             Api::Url(url) => Client::new(url)?,
+            Api::Nodes(NodeApis { urls, .. }) => Client::new(&urls[0])?,
         };
         let client = client.with_timeout(REQUEST_TIMEOUT);
         let (chain, trust, kept, lacking) = (None, None, None, None);
@@ -150,7 +177,14 @@ impl Follower {
     pub async fn begin(&mut self, clock: &impl Clock) -> Result<SeenChain, FollowError> {
         let mut looks = 0;
         loop {
-            let seen = self.look().await?;
+            let seen = match self.look().await {
+                Err(FollowError::Empty) if looks < FIRST_LOOKS => {
+                    looks += 1;
+                    clock.sleep(FIRST_PAUSE).await;
+                    continue;
+                }
+                other => other?,
+            };
             let Some(lacking) = self.lacking.take() else {
                 self.say_whom_it_believes();
                 return Ok(seen);
@@ -207,8 +241,33 @@ impl Follower {
         }
     }
 
-    /// One look. [`Self::lacking`] says afterwards whether it found a valid proof.
+    /// One look, at the next API when one does not answer. [`Self::lacking`] says afterwards
+    /// whether it found a valid proof.
     async fn look(&mut self) -> Result<SeenChain, FollowError> {
+        let apis = match &self.api {
+            Api::Nodes(NodeApis { urls, .. }) => urls.len(),
+            Api::Devnet(_) | Api::Url(_) => 1,
+        };
+        for _ in 1..apis {
+            match self.look_once().await {
+                Err(FollowError::Client(error)) if is_absent(&error) => self.turn(&error)?,
+                other => return other,
+            }
+        }
+        self.look_once().await
+    }
+
+    /// Asks the next node from now on.
+    fn turn(&mut self, error: &ClientError) -> Result<(), FollowError> {
+        if let Api::Nodes(NodeApis { urls, .. }) = &mut self.api {
+            tracing::info!(%error, "a node does not answer: the next one is asked");
+            urls.rotate_left(1);
+            self.client.move_to(&urls[0])?;
+        }
+        Ok(())
+    }
+
+    async fn look_once(&mut self) -> Result<SeenChain, FollowError> {
         if let Api::Devnet(home) = &self.api {
             self.client.move_to(&answers_at(home)?)?;
         }
@@ -222,11 +281,14 @@ impl Follower {
             other => other?,
         };
         let phase = parameters.phase.parse().map_err(|error| answer(&error))?;
-        let mut listening = BTreeMap::new();
+        let mut listening = match &self.api {
+            Api::Nodes(nodes) => nodes.listening().await,
+            Api::Devnet(_) | Api::Url(_) => BTreeMap::new(),
+        };
         for validator in self.client.validators().await? {
             if let Some(quic) = validator.quic {
                 let address: SocketAddr = parsed(&quic)?;
-                listening.insert(validator.pubkey.0, address);
+                listening.entry(validator.pubkey.0).or_insert(address);
             }
         }
         self.lacking = self.learn(parameters.chain_id.0.0).await.err();
@@ -331,6 +393,7 @@ impl Follower {
         let place = match &self.api {
             Api::Devnet(home) => format!("devnet `{}`", home.name()),
             Api::Url(url) => format!("the devnet at {url}"),
+            Api::Nodes(NodeApis { urls, .. }) => format!("the node at {}", urls[0]),
         };
         let (got, expected) = match expected.id == got.id {
             true => (got.first_block.to_string(), expected.first_block.to_string()),
@@ -424,6 +487,15 @@ fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
         DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => {
             Err(ClientError::NotRunning(home.name().clone()))
         }
+    }
+}
+
+/// Whether another node may answer instead.
+const fn is_absent(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } | ClientError::Timeout { .. } => true,
+        ClientError::Refused(detail) => matches!(detail.code, ErrorCode::Unavailable),
+        _ => false,
     }
 }
 

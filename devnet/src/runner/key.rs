@@ -71,14 +71,19 @@ pub fn random() -> SecretKey {
 
 fn make(path: &Path) -> Result<SecretKey, KeyFileError> {
     let key = random();
+    write(path, &key)?;
+    Ok(key)
+}
+
+/// Writes a key to a new file.
+pub fn write(path: &Path, key: &SecretKey) -> Result<(), KeyFileError> {
     let mut options = OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(path);
     let written = opened.and_then(|mut file| {
         writeln!(file, "{}", hex::encode(key.to_bytes()))?;
         file.sync_all()
     });
-    written.map_err(KeyFileError::io(path))?;
-    Ok(key)
+    written.map_err(KeyFileError::io(path))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{
     KnownValidators, Polling, Runner, RunnerConfig,
     control::{self, ControlDesk, Wish},
     folder::{RunnerLock, RunnerRecord},
-    follow::{self, Api, FollowError, Follower, SeenChain},
+    follow::{self, Api, FollowError, Follower, NodeApis, SeenChain},
     heartbeat,
     node::Activity,
     pledges::Pledges,
@@ -25,7 +25,7 @@ use cowboy_engine::{
     registry::{Ability, JobKind},
     wire::CancelReason,
 };
-use cowboy_host::http;
+use cowboy_host::{host_port::HostPort, http};
 use futures::future::BoxFuture;
 use std::{
     collections::BTreeSet,
@@ -106,6 +106,7 @@ async fn live(
 ) -> Result<(), ProcessError> {
     let ProcessConfig { lock, key, api, trust, kinds, max_concurrent_jobs, .. } = config;
     let ProcessConfig { agents, executors, pool, .. } = config;
+    let bind = reaching(&api);
     let jobs = lock.folder().jobs_path();
     let executor = Executor::new(&executors)?.in_folder(&jobs, lock.folder().private_path());
     let executor = executor.map_err(HomeError::io(&jobs))?;
@@ -128,8 +129,7 @@ async fn live(
     let (learning, known) = watch::channel(known);
     let (phase, told) = watch::channel(seen.phase);
     let client = follower.client();
-    let dialer = quic::QuicClient::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
-        .dialer(tls::Identity::new(&key)?);
+    let dialer = quic::QuicClient::bind(bind)?.dialer(tls::Identity::new(&key)?);
     let interval = polling::interval(block_time);
     let chain = follower.first_block().expect("it has looked");
     let pledges = Pledges::open(lock.folder().commitments_path(), chain)?;
@@ -186,6 +186,17 @@ async fn live(
     lock.clean()?;
     end(&context, runner, serving).await;
     outcome
+}
+
+/// The address of a socket that reaches the validators: on the loopback when all are there.
+fn reaching(api: &Api) -> SocketAddr {
+    let is_local =
+        |place: &HostPort| matches!(place, HostPort::Address(at) if at.ip().is_loopback());
+    let local = match api {
+        Api::Devnet(_) | Api::Url(_) => true,
+        Api::Nodes(NodeApis { listening, .. }) => listening.iter().all(|(_, at)| is_local(at)),
+    };
+    SocketAddr::from((if local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0))
 }
 
 /// Says goodbye, abandons the running jobs, and lets the last answers out.

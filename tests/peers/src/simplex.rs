@@ -40,7 +40,7 @@ use commonware_utils::{
 use cowboy_devnet::{
     consensus::{
         channels::{Endpoint, quota},
-        network::{Loopback, Network as _, NetworkError},
+        network::{Network as _, NetworkError, Peer, Tcp},
         timing::Timing,
     },
     orchestrator::ports::{PortError, Ports},
@@ -48,6 +48,7 @@ use cowboy_devnet::{
 };
 use std::{
     io,
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -153,7 +154,14 @@ async fn start(
         committee.try_into().map_err(|_| SimplexError::Committee(index))?;
     let scheme = Scheme::signer(NAMESPACE, committee, key.clone());
     let scheme = scheme.ok_or(SimplexError::Committee(index))?;
-    let network = Loopback { key, chain_id: CHAIN_ID, ports: watch::channel(known).1 };
+    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let peer = |(key, port): &(PublicKey, u16)| Peer {
+        key: key.clone(),
+        address: Some(local(*port)),
+    };
+    let peers = known.iter().map(peer);
+    let (listen, peers) = (local(known[index].1), watch::channel(peers.collect()).1);
+    let network = Tcp { key, chain_id: CHAIN_ID, listen, peers };
     let Endpoint { channels, blocker, .. } =
         network.connect(context.child("network"), quota()).await?;
     let timing = Timing::new(Duration::ZERO);

@@ -229,7 +229,7 @@ fn watch_signals(first: u32, mut tell: impl FnMut() + Send + 'static) -> Result<
     Ok(())
 }
 
-fn failure(error: OrchestratorError) -> CliError {
+pub fn failure(error: OrchestratorError) -> CliError {
     let what = error.to_string();
     match error {
         OrchestratorError::Home(error) | OrchestratorError::Ports(PortError::Home(error)) => {
@@ -237,6 +237,11 @@ fn failure(error: OrchestratorError) -> CliError {
         }
         OrchestratorError::Ports(PortError::Taken { .. }) => CliError::new(Exit::Conflict, what)
             .hint("free the port, or choose another in the topology: api.port"),
+        OrchestratorError::NoValidator { .. } => CliError::new(Exit::NotFound, what)
+            .hint("give the key file of one of its validators"),
+        OrchestratorError::OfDevnet { .. } | OrchestratorError::OtherChain { .. } => {
+            CliError::new(Exit::Conflict, what).hint("choose another folder: --name NAME")
+        }
         OrchestratorError::Space(_) => CliError::failed(what)
             .hint("make room there, or set another reserve in the topology: storage.reserve"),
         OrchestratorError::Files { needed, .. } => CliError::failed(what).hint(format!(

@@ -3,6 +3,7 @@
 pub(super) mod choose;
 pub mod daemon;
 pub(super) mod down;
+pub(super) mod export;
 pub(super) mod file;
 pub mod launch;
 mod logs;
@@ -52,6 +53,9 @@ pub enum Devnet {
     Init(file::Init),
     /// Check a topology and show what it resolves to
     Validate(file::Validate),
+    /// Write files that run a topology's nodes elsewhere
+    #[command(subcommand)]
+    Export(export::Export),
     /// Stop a devnet and delete its chain; keys and topology stay
     Reset(down::Down),
     /// Remove devnets with their chains, keys and logs; snapshots stay
@@ -85,6 +89,7 @@ impl Devnet {
             Self::Env(which) => status::env(cx, which.named.as_ref()),
             Self::Init(init) => init.run(cx),
             Self::Validate(validate) => validate.run(cx),
+            Self::Export(export) => export.run(cx),
             Self::Reset(down) => block_on(down.reset(cx)),
             Self::Rm(rm) => block_on(rm.run(cx)),
             Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),

@@ -83,6 +83,11 @@ impl Up {
                     .hint(format!("stop it: cowboyctl devnet down {}", plan.name)));
             }
         }
+        if devnet.is_of_node() {
+            let what = format!("`{}` is a single node and not a devnet", plan.name);
+            return Err(CliError::new(Exit::Conflict, what)
+                .hint("start it with `cowboyctl node run`, or choose another name: --name NAME"));
+        }
         if let Some(saved) = saved_plan(&devnet)?.filter(|_| devnet.has_chain()) {
             same_chain(&plan, &saved)?;
         }

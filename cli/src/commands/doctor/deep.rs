@@ -1,13 +1,12 @@
 //! Checks of everything that a devnet has stored: it is complete and consistent.
 
 use super::finding::Finding;
-use crate::commands::devnet::saved_plan;
+use crate::commands::trust::document_of;
 use cowboy_devnet::{
+    handout::GenesisDocument,
     home::DevnetHome,
-    orchestrator::genesis::genesis,
     snapshot::faults_of,
     storage::{StorageError, ValidatorStore},
-    topology::Plan,
     validator::check::{self, StoreFault},
 };
 use cowboy_engine::chain::Genesis;
@@ -34,8 +33,8 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     if ![&validators, &data, &lease].into_iter().any(|path| is_there(path)) {
         return Vec::new();
     }
-    let plan = match saved_plan(devnet) {
-        Ok(Some(plan)) => plan,
+    let document = match document_of(devnet) {
+        Ok(Some((document, _))) => document,
         Ok(None) => {
             let path = devnet.topology_path();
             let what = format!("{} is missing: the chain cannot be checked", path.display());
@@ -46,9 +45,8 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if is_there(&validators) {
-        let genesis = genesis(&plan);
-        for validator in members(devnet, &plan) {
-            findings.extend(of_validator(devnet, &validator, &genesis));
+        for validator in members(devnet, &document) {
+            findings.extend(of_validator(devnet, &validator, &document.genesis));
         }
     } else {
         let what = format!("{} is missing: no validator has a chain", validators.display());
@@ -64,12 +62,16 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
     findings
 }
 
-fn members(devnet: &DevnetHome, plan: &Plan) -> BTreeSet<String> {
+/// The validators that should have a store here, and those that have one.
+fn members(devnet: &DevnetHome, document: &GenesisDocument) -> BTreeSet<String> {
     let path = devnet.data_path().join("validators.json");
     let text = path.is_file().then(|| fs::read_to_string(&path).ok()).flatten();
     let changes: Option<StoredChanges> = text.and_then(|text| serde_json::from_str(&text).ok());
     let left = changes.unwrap_or_default().left;
-    let planned = plan.validators.iter().map(|validator| validator.name.to_string());
+    let validators = document.genesis.validators.iter().map(|v| v.pubkey.address());
+    let validators: BTreeSet<_> = validators.filter(|_| !devnet.is_of_node()).collect();
+    let planned = document.names.iter().filter(|(_, address)| validators.contains(address));
+    let planned = planned.map(|(name, _)| name.to_string());
     let there = fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten();
     let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
     planned.filter(|name| !left.contains(name)).chain(there).collect()

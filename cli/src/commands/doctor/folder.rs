@@ -1,6 +1,7 @@
 //! Checks of the home of all devnets and of each devnet's folder, whether it runs or not.
 
 use super::finding::{Finding, Owner, Repair, Severity as Verdict};
+use crate::commands::trust;
 use cowboy_devnet::{
     home::{DevnetHome, DevnetState, Home},
     orchestrator::ports::{self, Ports, Transport},
@@ -171,7 +172,8 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
         Err(error) => return vec![unreadable("lock", devnet.name(), &error)],
     };
     let strange = devnet.check().err();
-    let mut findings = vec![topology(devnet)];
+    let of_node = devnet.is_of_node();
+    let mut findings = vec![if of_node { genesis(devnet) } else { topology(devnet) }];
     findings.extend(record(devnet, &state));
     findings.extend(runners(devnet));
     if state.is_down() {
@@ -197,6 +199,19 @@ fn resetting(devnet: &DevnetHome) -> Option<Finding> {
     let what = "a reset was begun and never finished: the chain is gone, or a part of it";
     let fix = format!("finish it: cowboyctl devnet reset {}", devnet.name());
     devnet.is_resetting().then(|| Finding::warning("stale", devnet.name(), what).fix(fix))
+}
+
+/// The genesis document of a single node.
+fn genesis(devnet: &DevnetHome) -> Finding {
+    match trust::document_of(devnet) {
+        Ok(Some((document, _))) => {
+            let what = format!("a node of devnet `{}`", document.name);
+            Finding::ok("genesis", devnet.name(), what)
+        }
+        Ok(None) => Finding::ok("genesis", devnet.name(), "it never started"),
+        Err(error) => Finding::problem("genesis", devnet.name(), error.to_string())
+            .fix("write the file again: cowboyctl devnet export nodes DIR"),
+    }
 }
 
 fn topology(devnet: &DevnetHome) -> Finding {

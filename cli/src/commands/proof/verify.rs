@@ -3,7 +3,7 @@
 use super::{about, standing, value};
 use crate::{
     args::{self, HeightArg},
-    commands::{devnet::saved_plan, trust::consensus_keys},
+    commands::trust::{consensus_keys, document_of},
     context::Context,
     error::{CliError, Exit},
     output::{Document, any_table, fields, known, paragraphs},
@@ -11,7 +11,6 @@ use crate::{
 use clap::Args;
 use cowboy_devnet::{
     consensus::{certificate, scheme::Committee},
-    orchestrator::genesis::genesis,
     types::{Bytes, BytesText, ChainId, ChainIdText, HashText},
 };
 use cowboy_engine::chain::{Found, MAX_PROOF_BYTES, StateProof, Subject};
@@ -183,13 +182,12 @@ impl Verify {
                     let hint = "name the validators instead: --validator KEY --chain-id ID";
                     error.hint(hint)
                 })?;
-                let plan = saved_plan(&devnet)?.ok_or_else(|| {
+                let (document, source) = document_of(&devnet)?.ok_or_else(|| {
                     let what = format!("devnet `{}` has no topology yet", devnet.name());
                     CliError::new(Exit::NotFound, what).hint("start it once, or name validators")
                 })?;
-                let genesis = genesis(&plan);
+                let genesis = document.genesis;
                 let keys = genesis.validators.iter().map(|v| v.consensus_key).collect();
-                let source = format!("the topology of devnet `{}`", devnet.name());
                 (source, genesis.chain_id(), keys)
             }
         };

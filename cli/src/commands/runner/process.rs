@@ -17,14 +17,15 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    client::Client,
+    client::{Client, ClientError},
     consensus::scheme::Committee,
     executor::{self, Executor},
-    orchestrator::home::DevnetState,
+    handout::PeersError,
+    orchestrator::home::{DevnetHome, DevnetState},
     pool::Pool,
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
-        follow::{Api, FollowError},
+        follow::{Api, FollowError, NodeApis},
         key,
         process::{self, ProcessConfig, ProcessError},
         trust::TrustRoot,
@@ -46,6 +47,9 @@ use std::{
 };
 use tokio::process::{Child, Command};
 
+/// The time that each of several nodes has to answer first.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
+
 /// `runner start`.
 #[derive(Debug, Args)]
 pub struct Start {
@@ -62,6 +66,14 @@ pub struct Start {
     /// With --key-file: the devnet's API, instead of the current devnet
     #[arg(long, value_name = "URL", conflicts_with = "runner")]
     rpc_url: Option<String>,
+    /// With --key-file: join nodes in processes of their own, whose chain begins with this genesis
+    /// document, instead of the current devnet
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    #[arg(conflicts_with_all = ["runner", "rpc_url", "validator"])]
+    genesis: Option<PathBuf>,
+    /// With --genesis: where the validators of that chain listen, and their APIs
+    #[arg(long, value_name = "FILE", requires = "genesis")]
+    peers: Option<PathBuf>,
     /// With --key-file: trust this validator, by its consensus key, and the validators that it
     /// vouches for; repeat it for each validator of an epoch [default: those of the current
     /// devnet's topology; with --rpc-url those that the API names first]
@@ -133,6 +145,7 @@ pub struct Started {
 struct Prepared {
     key: SecretKey,
     api: Api,
+    trust: TrustRoot,
     folder: RunnerFolder,
     executors: executor::Config,
 }
@@ -150,7 +163,7 @@ impl Start {
     }
 
     fn here(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
-        let Prepared { key, api, folder, executors } = to_end(self.prepare(cx, file))?;
+        let Prepared { key, api, trust, folder, executors } = to_end(self.prepare(cx, file))?;
         if self.daemon {
             // Fails only if the process already leads a session.
             let _leader = rustix::process::setsid();
@@ -164,7 +177,6 @@ impl Start {
             // The sender lives as long as the process.
             let _signal = stop.await;
         };
-        let trust = self.trust(&api)?;
         let pool = self.pool(&api)?.map(|client| Arc::new(Pool::new(client)) as _);
         let config = ProcessConfig {
             lock: taken(&folder)?,
@@ -191,6 +203,7 @@ impl Start {
         }
     }
 
+    /// What the runner trusts if it has no genesis document.
     fn trust(&self, api: &Api) -> Result<TrustRoot, CliError> {
         if let Some(chain_id) = self.chain_id {
             let (chain_id, keys) = (chain_id.0.0, trust::consensus_keys(&self.validator)?);
@@ -200,7 +213,7 @@ impl Start {
         }
         match api {
             Api::Devnet(devnet) => Ok(TrustRoot::Genesis(Box::new(trust::root_of(devnet)?))),
-            Api::Url(_) => Ok(TrustRoot::FirstUse),
+            Api::Url(_) | Api::Nodes(_) => Ok(TrustRoot::FirstUse),
         }
     }
 
@@ -248,19 +261,7 @@ impl Start {
         // Report a key that is missing from the environment here.
         Executor::new(&executors).map_err(|error| failure(error.into(), file))?;
         let key = key::read(file).map_err(refused)?;
-        let (api, devnet, client) = match &self.rpc_url {
-            None => {
-                let devnet = cx.running(None)?;
-                (Api::Devnet(devnet.clone()), devnet.clone(), Client::of_devnet(&devnet)?)
-            }
-            Some(url) => {
-                let client = Client::new(url)?;
-                let name: Name = client.status().await?.name.parse().map_err(|error| {
-                    CliError::failed(format!("{url}: the devnet's name is invalid: {error}"))
-                })?;
-                (Api::Url(url.clone()), context::home()?.devnet(&name), client)
-            }
-        };
+        let Joined { api, trust, devnet, client } = self.joined(cx).await?;
         let address = AddressText::from(key.address());
         match client.runner(&address.to_string()).await {
             Err(error) if error.code() == Some(ErrorCode::NotFound) => {
@@ -288,7 +289,28 @@ impl Start {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Prepared { key, api, folder, executors })
+        Ok(Prepared { key, api, trust, folder, executors })
+    }
+
+    /// The chain to join, by the options.
+    async fn joined(&self, cx: &Context) -> Result<Joined, CliError> {
+        if let (Some(genesis), Some(peers)) = (&self.genesis, &self.peers) {
+            return nodes(genesis, peers).await;
+        }
+        let (api, devnet, client) = match &self.rpc_url {
+            None => {
+                let devnet = cx.running(None)?;
+                (Api::Devnet(devnet.clone()), devnet.clone(), Client::of_devnet(&devnet)?)
+            }
+            Some(url) => {
+                let client = Client::new(url)?;
+                let name: Name = client.status().await?.name.parse().map_err(|error| {
+                    CliError::failed(format!("{url}: the devnet's name is invalid: {error}"))
+                })?;
+                (Api::Url(url.clone()), context::home()?.devnet(&name), client)
+            }
+        };
+        Ok(Joined { trust: self.trust(&api)?, api, devnet, client })
     }
 
     fn name(&self, file: &Path) -> Result<Name, CliError> {
@@ -313,9 +335,10 @@ impl Start {
         let mut command = Command::new(env::current_exe().map_err(io)?);
         command.args(["runner", "start", "--daemon", "--name", folder.name().as_str()]);
         command.arg("--key-file").arg(file);
-        match &self.rpc_url {
-            Some(url) => command.args(["--rpc-url", url]),
-            None => command.args(["--devnet", folder.devnet().as_str()]),
+        match (&self.rpc_url, &self.genesis) {
+            (Some(url), _) => command.args(["--rpc-url", url]),
+            (None, None) => command.args(["--devnet", folder.devnet().as_str()]),
+            (None, Some(_)) => &mut command,
         };
         let kinds = self.kinds.as_ref().map(|kinds| {
             let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
@@ -325,6 +348,8 @@ impl Start {
         let options = [
             ("--chain-id", self.chain_id.map(|id| id.to_string().into())),
             ("--kinds", kinds),
+            ("--genesis", path(&self.genesis)),
+            ("--peers", path(&self.peers)),
             ("--executors", path(&self.executors)),
             ("--lease-server", self.lease_server.clone().map(OsString::from)),
             ("--lease-token-file", path(&self.lease_token_file)),
@@ -343,6 +368,51 @@ impl Start {
         command.args(self.allow_loopback.then_some("--allow-loopback"));
         daemon::in_background(command, log).map_err(io)
     }
+}
+
+/// A chain that a runner joins.
+struct Joined {
+    api: Api,
+    trust: TrustRoot,
+    /// The devnet's folder, for the runner's own.
+    devnet: DevnetHome,
+    client: Client,
+}
+
+/// The chain of nodes in processes of their own. The first node that answers is asked first.
+async fn nodes(genesis: &Path, peers: &Path) -> Result<Joined, CliError> {
+    let document = trust::loaded(genesis)?;
+    let places = trust::places(peers)?;
+    let source = peers.display();
+    let unfit = |error: PeersError| CliError::new(Exit::Usage, format!("{source}: {error}"));
+    let listening = places.of(&document).map_err(unfit)?;
+    let listening = listening
+        .into_iter()
+        .map(|(validator, place)| (validator.pubkey.clone(), place.quic.clone()))
+        .collect();
+    let mut urls = places.apis();
+    if urls.is_empty() {
+        let what = format!("{source}: no validator has an `api`");
+        return Err(CliError::new(Exit::Usage, what)
+            .hint("a runner asks one for its registration and its jobs' terms: add api: URL"));
+    }
+    let mut client = Client::new(&urls[0])?;
+    for _ in 1..urls.len() {
+        let answer = client.clone().with_timeout(FIRST_ANSWER).parameters().await;
+        let Err(ClientError::Unreachable { .. } | ClientError::Timeout { .. }) = answer else {
+            break;
+        };
+        urls.rotate_left(1);
+        client = Client::new(&urls[0])?;
+    }
+    let trust = document.root(genesis.display().to_string());
+    let trust = trust.map_err(|error| CliError::failed(error.to_string()))?;
+    Ok(Joined {
+        api: Api::Nodes(NodeApis { urls, listening }),
+        trust: TrustRoot::Genesis(Box::new(trust)),
+        devnet: context::home()?.devnet(&document.name),
+        client,
+    })
 }
 
 fn taken(folder: &RunnerFolder) -> Result<RunnerLock, CliError> {

@@ -62,6 +62,8 @@ pub enum SaveError {
     #[error("{0}")]
     Conflict(String),
     #[error("{0}")]
+    Unsupported(String),
+    #[error("{0}")]
     Failed(String),
 }
 

@@ -67,11 +67,20 @@ pub struct BackendConfig {
     pub accounts: Vec<(String, Address)>,
     pub validators: Vec<(String, GenesisValidator)>,
     pub runners: Vec<(String, Address)>,
+    /// Validators and runners of the chain that other processes run.
+    pub elsewhere: Elsewhere,
     /// Names that users gave. An actor's name can be used wherever its address can.
     pub labels: Labels,
     pub faults: Faults,
     pub hooks: Hooks,
     pub speculation: Option<Arc<dyn Speculation>>,
+}
+
+/// Names and addresses of nodes that other processes run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub validators: Vec<(String, Address)>,
+    pub runners: Vec<(String, Address)>,
 }
 
 /// Why a configuration is invalid.
@@ -108,6 +117,7 @@ pub struct Backend {
     begun: Arc<OnceLock<Height>>,
     pub(in crate::api) lane: LaneMetrics,
     runners: BTreeMap<Address, AtomicBool>,
+    elsewhere: Vec<(String, Address)>,
     /// Held while a transaction is submitted, so that only one of two identical ones counts as new.
     pub(in crate::api) submissions: Mutex<()>,
 }
@@ -119,7 +129,9 @@ impl Backend {
         let genesis = config.genesis.block()?;
         Committee::of(state.chain_id(), &config.genesis.validators)?;
         let names = NodeNames::default();
-        for (name, address) in config.accounts.iter().chain(&config.runners) {
+        let Elsewhere { validators, runners } = &config.elsewhere;
+        let nodes = config.runners.iter().chain(validators).chain(runners);
+        for (name, address) in config.accounts.iter().chain(nodes) {
             names.insert(name, *address);
         }
         for (name, validator) in &config.validators {
@@ -161,6 +173,7 @@ impl Backend {
             begun,
             lane: LaneMetrics::new(),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
+            elsewhere: config.elsewhere.validators,
             submissions: Mutex::default(),
         })
     }
@@ -245,6 +258,11 @@ impl Backend {
 
     pub(in crate::api) fn runners(&self) -> impl Iterator<Item = String> {
         self.runners.keys().map(|address| self.names.of(address))
+    }
+
+    /// Names and addresses of the validators that other processes run.
+    pub(in crate::api) fn elsewhere(&self) -> &[(String, Address)] {
+        &self.elsewhere
     }
 
     /// Records whether a runner of this process runs. Other addresses are ignored.

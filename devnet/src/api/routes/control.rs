@@ -281,6 +281,7 @@ async fn save(
     let saved = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
     let saved = saved.map_err(|error| match error {
         SaveError::Conflict(text) => ApiError::conflict(text),
+        SaveError::Unsupported(text) => ApiError::bad_request(text),
         SaveError::Failed(text) => ApiError::internal(text),
     })?;
     Ok((StatusCode::CREATED, Json(saved)))

@@ -322,7 +322,11 @@ pub(super) fn statuses(glance: &Glance, network: &Connections) -> Vec<RunnerStat
         let mut holders: Vec<_> =
             network.links.iter().filter(|(_, links)| holds(links)).map(|(at, _)| at).collect();
         holders.sort_by_key(|at| place(at).unwrap_or(usize::MAX));
-        let runs = glance.backend.runner_runs(runner).unwrap_or(!holders.is_empty());
+        let presence = presence(&glance.state, network.halted, runner);
+        // Where other processes run all of its validators, the chain says whether they see it.
+        let here = subset.iter().any(|at| glance.backend.slot_at(at).is_some());
+        let seen = !here && presence.standing == PresenceStanding::Present;
+        let runs = glance.backend.runner_runs(runner).unwrap_or(!holders.is_empty() || seen);
         // A stopped validator holds no connection and misses none.
         let complete = subset.iter().all(|at| network.links.get(at).is_none_or(holds));
         RunnerStatus {
@@ -330,14 +334,11 @@ pub(super) fn statuses(glance: &Glance, network: &Connections) -> Vec<RunnerStat
             address: (*runner).into(),
             status: match runs {
                 false => RunnerState::Stopped,
-                true if complete && !holders.is_empty() => RunnerState::Connected,
+                true if complete && (!holders.is_empty() || seen) => RunnerState::Connected,
                 true => RunnerState::Connecting,
             },
             connected_validators: glance.named(holders),
-            unmet: {
-                let presence = presence(&glance.state, network.halted, runner);
-                unmet(glance, network, runner, subset, &presence)
-            },
+            unmet: unmet(glance, network, runner, subset, &presence),
         }
     };
     network.subsets.iter().map(status).collect()

@@ -4,7 +4,7 @@
 use crate::{
     api::{
         Backend, BackendConfig, Hooks, ObservedLink, Running, Serving, Switch,
-        backend::{Membership, MembershipError, ReportedProgress, SaveError},
+        backend::{Elsewhere, Membership, MembershipError, ReportedProgress, SaveError},
         bind,
         labels::Labels,
         server::{ServerLimits, start_within},
@@ -318,6 +318,7 @@ impl Devnet {
                     .map(|index| (format!("validator-{index}"), validator(index)))
                     .collect(),
                 runners: named("runner", RUNNERS),
+                elsewhere: Elsewhere::default(),
                 labels: Labels::new("", Box::new(|_| Ok(()))).unwrap(),
                 faults: Faults::new(7),
                 speculation: None,

@@ -48,7 +48,7 @@ impl Nodes {
         name: &Name,
         error: &EngineError,
     ) -> bool {
-        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
+        let (home, reserve) = (&self.config.home, self.config.reserve.0);
         let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
         if short.is_some() {
             self.short_at = Some(Instant::now());
@@ -146,7 +146,7 @@ impl Nodes {
 
     /// Pauses all validators while a disk is short of space, and resumes them afterwards.
     pub(in crate::orchestrator) async fn look_at_space(&mut self) {
-        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
+        let (home, reserve) = (&self.config.home, self.config.reserve.0);
         let more = if self.paused.is_empty() { 0 } else { SPACE_MORE };
         let room = |least: Size| space::short(home, reserve.max(least), SPACE_MORE).is_none();
         let fed = !self.starved.is_empty() && room(Size(LEAST_SPACE));

@@ -11,24 +11,33 @@ use crate::{
     faults::Tap,
     home::DevnetHome,
     runner::{self, Pledges, Polling, Targets, control, heartbeat, polling},
-    topology::{Plan, RunnerPlan},
+    topology::RunnerPlan,
     transport::{quic, tls::Identity},
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::primitives::Hash;
+use cowboy_engine::primitives::{Address, Hash, SecretKey};
 use futures::future::join_all;
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
     net::Ipv4Addr,
     sync::Arc,
+    time::Duration,
 };
+
+/// A runner of this process.
+pub(in crate::orchestrator) struct RunnerNode {
+    pub(in crate::orchestrator) plan: RunnerPlan,
+    pub(in crate::orchestrator) key: SecretKey,
+}
 
 pub(in crate::orchestrator) struct Runners {
     context: tokio::Context,
     backend: Arc<Backend>,
     chain_id: u64,
+    block_time: Duration,
+    agents: BTreeSet<Address>,
     home: DevnetHome,
     /// The control API client, for heartbeats on the chain.
     api: Client,
@@ -52,16 +61,20 @@ impl Runners {
         executor: Executor,
         targets: Targets,
     ) -> Self {
-        let (told, phase) = watch::channel(config.plan.phase);
-        let interval = polling::interval(config.plan.block_time);
-        let asked = api.clone();
-        context
-            .child("phase")
-            .spawn(move |context| polling::follow_phase(context, asked, interval, told));
+        let (told, phase) = watch::channel(config.genesis.params.phase);
+        let interval = polling::interval(config.block_time);
+        if !config.runners.is_empty() {
+            let asked = api.clone();
+            context
+                .child("phase")
+                .spawn(move |context| polling::follow_phase(context, asked, interval, told));
+        }
         Self {
             context: context.child("runners"),
             backend: config.backend.clone(),
             chain_id: config.genesis.chain_id(),
+            block_time: config.block_time,
+            agents: config.agents.clone(),
             home: config.home.clone(),
             polling: Polling { client: api.clone(), phase, interval },
             api,
@@ -71,12 +84,12 @@ impl Runners {
         }
     }
 
-    pub(super) fn start(&mut self, plan: &Plan, runner: &RunnerPlan) -> Result<(), String> {
+    pub(super) fn start(&mut self, runner: &RunnerNode) -> Result<(), String> {
+        let RunnerNode { plan: runner, key } = runner;
         let executor =
             self.executor.configured(&runner.executors).map_err(|error| error.to_string())?;
-        let key = plan.key(&runner.name);
         let address = key.address();
-        let identity = Identity::new(&key).map_err(|error| error.to_string())?;
+        let identity = Identity::new(key).map_err(|error| error.to_string())?;
         let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
         let client = quic::QuicClient::bind_tapped((Ipv4Addr::LOCALHOST, 0).into(), tap.clone())
             .map_err(|error| error.to_string())?;
@@ -87,7 +100,7 @@ impl Runners {
             chain_id: self.chain_id,
             key: key.clone(),
             known: self.targets.of(&key.public_key()),
-            agents: plan.agent().map(|name| plan.key(name).address()).into_iter().collect(),
+            agents: self.agents.clone(),
             // The registry decides which of them the runner is drawn for.
             kinds: runner.executors.kinds(),
             withdrawn: BTreeSet::new(),
@@ -101,7 +114,7 @@ impl Runners {
             client.dialer(identity),
             executor,
         );
-        let (api, block_time) = (self.api.clone(), plan.block_time);
+        let (api, key, block_time) = (self.api.clone(), key.clone(), self.block_time);
         let heartbeat = self
             .context
             .child("heartbeat")
@@ -114,22 +127,24 @@ impl Runners {
     }
 
     /// Ends a runner as a crash would: its jobs end with it, and its connections without a message.
-    pub(super) async fn kill(&mut self, plan: &Plan, runner: &RunnerPlan) {
-        let Some(running) = self.running.remove(runner.name.as_str()) else { return };
+    pub(super) async fn kill(&mut self, runner: &RunnerNode) {
+        let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
+        let Some(running) = self.running.remove(name.as_str()) else { return };
         running.tap.silence();
         running.heartbeat.abort();
         running.runner.kill().await;
-        self.backend.set_runner_running(&plan.key(&runner.name).address(), false);
-        tracing::info!(runner = %runner.name, "killed");
+        self.backend.set_runner_running(&key.address(), false);
+        tracing::info!(runner = %name, "killed");
     }
 
     /// Stops a runner: it says goodbye to its validators and gives up its jobs.
-    pub(super) async fn stop_one(&mut self, plan: &Plan, runner: &RunnerPlan) {
-        let Some(running) = self.running.remove(runner.name.as_str()) else { return };
+    pub(super) async fn stop_one(&mut self, runner: &RunnerNode) {
+        let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
+        let Some(running) = self.running.remove(name.as_str()) else { return };
         running.heartbeat.abort();
         running.runner.stop(&self.context).await;
-        self.backend.set_runner_running(&plan.key(&runner.name).address(), false);
-        tracing::info!(runner = %runner.name, "stopped");
+        self.backend.set_runner_running(&key.address(), false);
+        tracing::info!(runner = %name, "stopped");
     }
 
     /// Applies `steer` to a running runner, and returns what it then tells its validators.

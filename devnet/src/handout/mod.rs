@@ -1,0 +1,35 @@
+//! The files that nodes in processes of their own are given: the genesis document of their chain,
+//! and the places of its validators.
+//!
+//! Neither contains a secret. A node's key is a file of its own ([`key`](crate::runner::key)).
+
+mod document;
+mod peers;
+
+pub use document::GenesisDocument;
+pub use peers::{Peers, PeersError, ValidatorPlace};
+
+use crate::topology::TopologyError;
+use cowboy_host::located::Located;
+use serde::de::DeserializeOwned;
+use std::{fs::File, io::Read as _, path::Path};
+
+/// The longest file that is read, in bytes. A document with the most validators, runners and
+/// accounts is shorter.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// Reads a file. The name is the file's in errors.
+fn load<T: DeserializeOwned>(path: &Path) -> Result<(T, String), TopologyError> {
+    let file = path.display().to_string();
+    let refused = |located: Located| TopologyError { file: file.clone(), located };
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| refused(error.to_string().into()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(refused(format!("longer than {MAX_FILE_BYTES} bytes").into()));
+    }
+    let read = serde_yaml::from_str(&text);
+    let read = read.map_err(|error| refused(Located::yaml(&error, &text)))?;
+    Ok((read, file))
+}

@@ -1,0 +1,167 @@
+//! `peers.yaml`: where the validators of a chain listen.
+
+use super::{GenesisDocument, load};
+use crate::topology::{Name, TopologyError};
+use cowboy_engine::chain::GenesisValidator;
+use cowboy_host::host_port::HostPort;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, path::Path};
+
+/// The places of a chain's validators. People may write the file, so it may have comments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the field `validators` with a list")]
+pub struct Peers {
+    pub validators: Vec<ValidatorPlace>,
+}
+
+/// Where one validator listens. A host may be a name, which is looked up again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of a validator: name, p2p, quic, api")]
+pub struct ValidatorPlace {
+    pub name: Name,
+    /// For other validators.
+    pub p2p: HostPort,
+    /// For runners.
+    pub quic: HostPort,
+    /// The URL of its control API, for runners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+}
+
+/// Why a list of peers does not fit a chain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeersError {
+    #[error("validators: `{0}` is listed twice")]
+    Twice(Name),
+    #[error("validators: `{name}` is no validator of the genesis document; these are {known}")]
+    Unknown { name: Name, known: String },
+    #[error("validators: `{0}` of the genesis document is missing")]
+    Missing(String),
+}
+
+impl Peers {
+    pub fn load(path: &Path) -> Result<Self, TopologyError> {
+        Ok(load(path)?.0)
+    }
+
+    /// The contents of a file.
+    pub fn to_yaml(&self) -> String {
+        let yaml = serde_yaml::to_string(self).expect("places are plain data");
+        format!(
+            "# Where the validators of the chain listen. A host may be an address or a name.\n{yaml}"
+        )
+    }
+
+    /// Each validator of the chain with its place, in the order of the genesis document.
+    pub fn of<'a>(
+        &'a self,
+        document: &'a GenesisDocument,
+    ) -> Result<Vec<(&'a GenesisValidator, &'a ValidatorPlace)>, PeersError> {
+        let named = |validator: &GenesisValidator| {
+            let address = validator.pubkey.address();
+            let found = document.names.iter().find(|(_, named)| **named == address);
+            found.map(|(name, _)| name)
+        };
+        let validators = &document.genesis.validators;
+        let mut seen = BTreeSet::new();
+        for ValidatorPlace { name, .. } in &self.validators {
+            if !seen.insert(name) {
+                return Err(PeersError::Twice(name.clone()));
+            }
+            if !validators.iter().any(|validator| named(validator) == Some(name)) {
+                let known = validators.iter().filter_map(named).map(Name::as_str);
+                let known = known.collect::<Vec<_>>().join(", ");
+                return Err(PeersError::Unknown { name: name.clone(), known });
+            }
+        }
+        let place = |validator| {
+            let name = named(validator);
+            let place = self.validators.iter().find(|place| Some(&place.name) == name);
+            let missing = || {
+                let address = || validator.pubkey.address().to_string();
+                PeersError::Missing(name.map_or_else(address, Name::to_string))
+            };
+            Ok((validator, place.ok_or_else(missing)?))
+        };
+        validators.iter().map(place).collect()
+    }
+
+    /// The URLs of the control APIs.
+    pub fn apis(&self) -> Vec<String> {
+        self.validators.iter().filter_map(|place| place.api.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use std::{fs, time::Duration};
+
+    fn document() -> GenesisDocument {
+        let names = (0..4).map(sample::validator_name);
+        let named = names.map(|name| (name.parse().unwrap(), sample::key(&name).address()));
+        GenesisDocument {
+            name: "shared".parse().unwrap(),
+            block_time: Duration::from_secs(1),
+            names: named.collect(),
+            genesis: sample::genesis(4, 1),
+        }
+    }
+
+    fn peers() -> Peers {
+        let place = |index| ValidatorPlace {
+            name: sample::validator_name(index).parse().unwrap(),
+            p2p: format!("host-{index}.example:9000").parse().unwrap(),
+            quic: format!("127.0.0.1:{}", 9_100 + index).parse().unwrap(),
+            api: (index == 2).then(|| "http://127.0.0.1:9202".to_owned()),
+        };
+        // Not in the order of the genesis document.
+        Peers { validators: [3, 1, 0, 2].map(place).into() }
+    }
+
+    #[test]
+    fn places_are_read_as_written_and_found_for_each_validator() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("peers.yaml");
+        fs::write(&path, peers().to_yaml()).unwrap();
+        let (read, document) = (Peers::load(&path).unwrap(), document());
+        assert_eq!(read, peers());
+        assert_eq!(read.apis(), ["http://127.0.0.1:9202"]);
+        for (index, (validator, place)) in read.of(&document).unwrap().into_iter().enumerate() {
+            assert_eq!(*validator, sample::validator_keys(index).public());
+            assert_eq!(place.name.as_str(), sample::validator_name(index));
+        }
+    }
+
+    #[test]
+    fn a_list_that_does_not_fit_the_chain_is_refused() {
+        let (document, all) = (document(), peers());
+        let refused = |validators: Vec<ValidatorPlace>, says: &str| {
+            let error = Peers { validators }.of(&document).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        };
+        refused(all.validators[..3].to_vec(), "`validator-2` of the genesis document is missing");
+        refused(vec![all.validators[0].clone(); 2], "`validator-3` is listed twice");
+        let mut stranger = all.validators;
+        stranger[1].name = "validator-9".parse().unwrap();
+        let known = "these are validator-0, validator-1, validator-2, validator-3";
+        refused(stranger, known);
+    }
+
+    #[test]
+    fn a_malformed_place_is_named_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("peers.yaml");
+        let check = |text: &str, says: &str| {
+            fs::write(&path, text).unwrap();
+            let error = Peers::load(&path).unwrap_err().to_string();
+            assert!(error.contains("peers.yaml") && error.contains(says), "{error}");
+        };
+        let one = "validators:\n- name: a\n  p2p: host:1\n  quic: host:2\n";
+        check(&one.replace("host:1", "host"), "a port is missing");
+        check(&one.replace("quic", "quik"), "quik");
+        check(&one.replace("name: a", "name: A"), "peers.yaml:2");
+        check("[]", "the field `validators`");
+    }
+}

@@ -1,0 +1,317 @@
+//! The life of one validator in a process of its own.
+//!
+//! It is given the genesis document of its chain, its key and the places of the other validators,
+//! and asks for nothing else. Its folder has the layout of a devnet's with one validator, and its
+//! control API is a devnet's that runs that validator only, so that every command that reads a
+//! devnet reads a node as well.
+
+use super::{
+    OrchestratorError,
+    event_loop::Supervisor,
+    expiry, files,
+    home::{DevnetRecord, HomeError, Lock},
+    members::{Member, Members},
+    nodes::NodesConfig,
+    run::{API_GRACE, labels, runtime, token},
+    space,
+};
+use crate::{
+    api::{
+        backend::{self, Backend, Elsewhere, Hooks, SaveError},
+        server,
+    },
+    consensus::{faulty, network::Peer},
+    faults::{Faults, Tap},
+    handout::{GenesisDocument, Peers},
+    storage::Keep,
+    topology::{Name, Reserve},
+    types::{ChainId, Text},
+    validator::keys::ValidatorKeys,
+};
+use ::tokio::{net::TcpListener, sync::watch, time::sleep};
+use commonware_codec::{Copying, DecodeExt as _};
+use commonware_cryptography::ed25519::PublicKey;
+use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
+use cowboy_engine::{
+    chain::GenesisValidator,
+    primitives::{Address, SecretKey},
+};
+use cowboy_host::{files::create_private_dir, host_port::HostPort, last_words};
+use futures::future::{BoxFuture, join_all};
+use jiff::Timestamp;
+use std::{collections::BTreeSet, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+/// How often the names of other validators' hosts are looked up again. The system does not notify
+/// of changes, and a validator that has moved is away for at least as long.
+const LOOK_UP: Duration = Duration::from_secs(5);
+
+/// The parameters of a node.
+pub struct NodeConfig {
+    pub lock: Lock,
+    pub key: SecretKey,
+    pub document: GenesisDocument,
+    /// Where all validators of the chain are reached, this one included.
+    pub peers: Peers,
+    /// The addresses that this one listens on.
+    pub listen: ListenAddresses,
+    pub options: NodeOptions,
+}
+
+/// A node's use of its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeOptions {
+    /// How much of the chain it keeps.
+    pub keep: Keep,
+    /// Free space to keep on its disk.
+    pub reserve: Reserve,
+}
+
+/// The addresses that a node listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenAddresses {
+    /// For other validators.
+    pub p2p: SocketAddr,
+    /// For runners.
+    pub quic: SocketAddr,
+    /// For the control API.
+    pub api: SocketAddr,
+}
+
+/// The name of the validator that has this key.
+pub fn name_of(document: &GenesisDocument, key: &SecretKey) -> Result<Name, OrchestratorError> {
+    let (public, address) = (ValidatorKeys::from(key.clone()).public(), key.address());
+    let mut names = document.names.iter();
+    let named = names.find(|(_, named)| **named == address).map(|(name, _)| name.clone());
+    let is_validator = document.genesis.validators.contains(&public);
+    named.filter(|_| is_validator).ok_or(OrchestratorError::NoValidator { address })
+}
+
+/// Runs a node in this process until `stop` resolves, its API is asked to stop it, or its validator
+/// dies. `ready` is called once the validator runs and the API answers.
+pub fn run(
+    config: NodeConfig,
+    stop: BoxFuture<'static, ()>,
+    ready: impl FnOnce(&DevnetRecord) + Send,
+) -> Result<(), OrchestratorError> {
+    let home = config.lock.home().clone();
+    if !config.listen.api.ip().is_loopback() {
+        return Err(OrchestratorError::OpenApi { address: config.listen.api });
+    }
+    let genesis = &config.document.genesis;
+    let nodes = (genesis.validators.len() as u64, genesis.runners.len() as u64);
+    files::prepare(files::needed_for_one(nodes.0, nodes.1))?;
+    last_words::keep();
+    claim(&config)?;
+    if let Some(short) = space::short(&home, config.options.reserve.0, 0) {
+        return Err(OrchestratorError::Space(short));
+    }
+    let data = home.data_path();
+    create_private_dir(&data)?;
+    runtime(&data).start(|context| live(context, config, stop, ready))
+}
+
+/// Marks the folder as that of a node of this chain; fails if it is another one's.
+fn claim(config: &NodeConfig) -> Result<(), OrchestratorError> {
+    let (home, document) = (config.lock.home(), &config.document);
+    let folder = home.path().to_owned();
+    if home.is_of_node() {
+        let kept = GenesisDocument::load(&home.genesis_path())?;
+        let id = |document: &GenesisDocument| Text(ChainId(document.genesis.chain_id()));
+        if id(&kept) != id(document) && home.has_chain() {
+            let (got, expected) = (id(&kept).to_string(), id(document).to_string());
+            return Err(OrchestratorError::OtherChain { folder, got, expected });
+        }
+    } else if home.has_chain() || home.topology()?.is_some() {
+        return Err(OrchestratorError::OfDevnet { folder });
+    }
+    Ok(config.lock.write_genesis(&document.to_json())?)
+}
+
+async fn live(
+    context: tokio::Context,
+    config: NodeConfig,
+    mut stop: BoxFuture<'static, ()>,
+    ready: impl FnOnce(&DevnetRecord),
+) -> Result<(), OrchestratorError> {
+    let NodeConfig { lock, key, document, peers, listen, options } = config;
+    let NodeOptions { keep, reserve } = options;
+    lock.clean()?;
+    let home = lock.home().clone();
+    let name = name_of(&document, &key)?;
+    let places = peers.of(&document)?;
+    let faults = Faults::new(0);
+    let mut others = Vec::new();
+    for (validator, place) in &places {
+        if place.name != name {
+            // By these the faults of this process know the others' messages.
+            let tap = Tap::new(faults.clone(), place.name.as_str());
+            tap.sit(faulty::seat(&consensus_key(validator)));
+            others.push((place.name.to_string(), validator.pubkey.address()));
+        }
+    }
+    let watched: Vec<_> = places
+        .iter()
+        .map(|(validator, place)| (consensus_key(validator), place.p2p.clone()))
+        .collect();
+    let known = look_up(&watched, &[]).await;
+    let sender = watch::Sender::new(known);
+    context.child("peers").spawn({
+        let sender = sender.clone();
+        move |_| keep_looking_up(watched, sender)
+    });
+
+    let token = token(&lock)?;
+    let listener = TcpListener::bind(listen.api).await.map_err(|error| {
+        let (what, address) = ("the control API", listen.api);
+        OrchestratorError::Listen { what, address, error }
+    })?;
+    let bound = listener.local_addr().map_err(HomeError::io(home.path()))?;
+    let rpc_url = format!("http://{bound}");
+    let (supervisor, requests) = Supervisor::channel();
+    let keys = ValidatorKeys::from(key);
+    let started_at = Timestamp::now();
+    let named = Named::of(&document);
+    let backend = Arc::new(Backend::new(backend::BackendConfig {
+        name: document.name.to_string(),
+        genesis: document.genesis.clone(),
+        block_time: document.block_time,
+        clock: Box::new(|| u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)),
+        pid: std::process::id(),
+        started_at,
+        token,
+        accounts: named.accounts,
+        validators: vec![(name.to_string(), keys.public())],
+        runners: Vec::new(),
+        elsewhere: Elsewhere { validators: others, runners: named.runners },
+        labels: labels(&home)?,
+        faults,
+        hooks: Hooks {
+            save: Box::new(|_| Box::pin(async { Err(no_snapshot()) })),
+            ..supervisor.hooks()
+        },
+        speculation: None,
+    })?);
+    let member = Member { name: name.clone(), keys, p2p: listen.p2p, quic: listen.quic };
+    let chain_id = document.genesis.chain_id();
+    let mut supervised = requests.start(
+        context.child("node"),
+        NodesConfig {
+            block_time: document.block_time,
+            keep,
+            reserve,
+            runners: Vec::new(),
+            agents: BTreeSet::new(),
+            home: home.clone(),
+            genesis: Arc::new(document.genesis),
+            members: Members::one(member, sender),
+            backend: backend.clone(),
+            rpc_url: rpc_url.clone(),
+            agent: None,
+            pool: None,
+        },
+    )?;
+    let mut api = server::start(listener, backend.clone());
+    let expiry = context.child("expiry").spawn(move |_| expiry::watch(backend));
+    let record = DevnetRecord {
+        name: home.name().clone(),
+        pid: std::process::id(),
+        started_at: Text(started_at),
+        rpc_url,
+        lease_url: None,
+        chain_id: Text(ChainId(chain_id)),
+    };
+    lock.write_record(&record)?;
+    tracing::info!(validator = %name, devnet = %document.name, "running");
+    ready(&record);
+
+    let mut stopping = pin!(supervised.stopping());
+    let failed = ::tokio::select! {
+        biased;
+        () = &mut stopping => None,
+        () = &mut stop => None,
+        failure = supervised.failure() => Some(failure),
+        _ = expiry => {
+            let (part, reason) = ("the task that heals faults", last_words::recent());
+            Some(OrchestratorError::Ended { part, reason })
+        }
+        reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
+    };
+    if let Some(error) = &failed {
+        tracing::error!(%error, "the node cannot continue");
+    }
+    tracing::info!("stopping");
+    supervised.stop().await;
+    api.stop(API_GRACE).await;
+    lock.clean()?;
+    tracing::info!("stopped");
+    failed.map_or(Ok(()), Err)
+}
+
+/// The names of a document that are not validators'.
+struct Named {
+    accounts: Vec<(String, Address)>,
+    runners: Vec<(String, Address)>,
+}
+
+impl Named {
+    fn of(document: &GenesisDocument) -> Self {
+        let genesis = &document.genesis;
+        let named = document.names.iter().map(|(name, address)| (name.to_string(), *address));
+        let is_runner = |address| genesis.runners.iter().any(|r| r.pubkey.address() == address);
+        let is_validator =
+            |address| genesis.validators.iter().any(|v| v.pubkey.address() == address);
+        let (runners, others): (Vec<_>, Vec<_>) = named.partition(|(_, at)| is_runner(*at));
+        let accounts = others.into_iter().filter(|(_, at)| !is_validator(*at)).collect();
+        Self { accounts, runners }
+    }
+}
+
+fn no_snapshot() -> SaveError {
+    let what = "a snapshot is of a whole devnet, and this process runs one node of it";
+    SaveError::Unsupported(what.to_owned())
+}
+
+fn consensus_key(validator: &GenesisValidator) -> PublicKey {
+    PublicKey::decode(Copying(&validator.consensus_key)).expect("the genesis document was checked")
+}
+
+/// The addresses that validators have now. One whose name is not found keeps the address that it
+/// had `before`.
+async fn look_up(places: &[(PublicKey, HostPort)], before: &[Peer]) -> Vec<Peer> {
+    let found = places.iter().map(async |(key, place)| {
+        let known = before.iter().find(|peer| peer.key == *key).and_then(|peer| peer.address);
+        let address = match place.resolve().await {
+            Ok(address) => {
+                if known.is_some_and(|known| known != address) {
+                    tracing::info!(%place, %address, "a validator has moved");
+                }
+                Some(address)
+            }
+            Err(error) => {
+                if known.is_none() {
+                    tracing::warn!(%place, %error, "a validator's host is not found; looked up again");
+                }
+                known
+            }
+        };
+        Peer { key: key.clone(), address }
+    });
+    join_all(found).await
+}
+
+/// Tells of validators whose names lead to other addresses than before. Never resolves.
+async fn keep_looking_up(places: Vec<(PublicKey, HostPort)>, told: watch::Sender<Vec<Peer>>) {
+    if places.iter().all(|(_, place)| matches!(place, HostPort::Address(_))) {
+        return std::future::pending().await;
+    }
+    loop {
+        sleep(LOOK_UP).await;
+        let before = told.borrow().clone();
+        let now = look_up(&places, &before).await;
+        told.send_if_modified(|known| {
+            let differs = *known != now;
+            *known = now;
+            differs
+        });
+    }
+}
