@@ -5,7 +5,10 @@ use cowboy_devnet::{
     client::{BlockAt, Client},
     types::{Bytes, Text, TimerStatus},
 };
-use cowboy_host::duration::parse_duration;
+use cowboy_host::{
+    duration::parse_duration,
+    http::tls::{Acceptor, Material},
+};
 use std::{
     fs,
     io::{self, Read as _},
@@ -13,6 +16,9 @@ use std::{
     str::FromStr,
     time::Duration,
 };
+
+/// Maximum length of a file with certificates, a key or a token, in bytes.
+const PEM_LIMIT: u64 = 1 << 20;
 
 /// A height as typed: `120`, `+10` (from now) or `latest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +78,41 @@ impl HeightArg {
 /// A duration as typed: `250ms`, `2m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// A server's TLS: its certificate and key, and roots for clients' certificates if it wants some.
+pub fn tls(
+    certificate: &Path,
+    key: &Path,
+    client_roots: Option<&Path>,
+) -> Result<Acceptor, CliError> {
+    let material = Material {
+        certificates: pem(certificate)?,
+        key: pem(key)?,
+        client_roots: client_roots.map(pem).transpose()?,
+    };
+    let refused = |error| CliError::new(Exit::Usage, format!("TLS: {error}"));
+    Acceptor::new(&material).map_err(refused)
+}
+
+/// The contents of a file with certificates or a key.
+pub fn pem(file: &Path) -> Result<Vec<u8>, CliError> {
+    input(file, PEM_LIMIT)
+}
+
+/// The token in a file, without the space around it.
+pub fn token(file: &Path) -> Result<String, CliError> {
+    let refused = |what: &str| {
+        CliError::new(Exit::Usage, format!("{}: {what}", file.display()))
+            .hint("the file must contain only the token, on one line")
+    };
+    let text = String::from_utf8(input(file, PEM_LIMIT)?);
+    let text = text.map_err(|_| refused("it is not text"))?;
+    let token = text.trim();
+    match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(token.to_owned()),
+        false => Err(refused("it contains no token")),
+    }
 }
 
 /// The contents of a file, at most `limit` bytes; - is standard input.

@@ -465,6 +465,11 @@ impl Lock {
     }
 }
 
+/// A new random token.
+pub fn new_token() -> String {
+    hex::encode(rand::random::<[u8; 32]>())
+}
+
 /// The path of a log's older part, for example `devnet.log.1`.
 pub fn part_before(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();

@@ -19,6 +19,7 @@ mod faults;
 mod folders;
 mod governance;
 mod harmed;
+mod hosts;
 mod jobs;
 mod kill;
 mod leases;

@@ -84,7 +84,7 @@ fn utf8(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn edit(file: &Path, edit: impl Fn(&str) -> String) {
+pub fn edit(file: &Path, edit: impl Fn(&str) -> String) {
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, edit(&text)).unwrap();
 }
@@ -210,7 +210,9 @@ fn what_is_no_node_of_the_chain_is_refused() {
     refused(2, own, &other("validator-3", "validator-9"), "these are validator-0, validator-1");
     refused(2, own, &other("validator-3", "validator-2"), "`validator-2` is listed twice");
     refused(2, own, &other("p2p: 127.0.0.1", "p2p: 127.0.0"), "is not the name of a host");
-    refused(2, own, &other("http://127.0.0.1", "http://127.0.0.1:x"), "has no port");
+    refused(2, own, &other("http://127.0.0.1", "http://127.0.0.1:x"), "is not an address of");
+    refused(2, own, &other("http://127.0.0.1", "http://10.0.0.1"), "is open to all who reach it");
+    refused(2, own, &other("http:", "https:"), "needs a certificate and a token");
     refused(2, own, &|options| options[1] = apart.file("peers.yaml"), "unknown field");
 
     // The folder of a node belongs to one chain, and is no devnet's.

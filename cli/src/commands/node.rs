@@ -16,7 +16,7 @@ use cowboy_devnet::{
     handout::{GenesisDocument, Peers, ValidatorPlace},
     orchestrator::{
         home::{DevnetHome, DevnetRecord, DevnetState, HomeError},
-        node::{self, ListenAddresses, NodeConfig, NodeOptions},
+        node::{self, ListenAddresses, NodeConfig, NodeOptions, OutsideApi},
     },
     runner::key,
     storage::Keep,
@@ -67,10 +67,23 @@ pub struct NodeRun {
     /// address]
     #[arg(long, value_name = "ADDRESS:PORT")]
     quic: Option<SocketAddr>,
-    /// The port of the control API, on the loopback [default: that of its `api` among the peers,
-    /// else a free one]
+    /// The port of the control API, on the loopback [default: that of its http `api` among the
+    /// peers, else a free one]
     #[arg(long, value_name = "PORT")]
     api_port: Option<u16>,
+    /// Answer requests of other hosts here [default: the port of its https `api` among the peers,
+    /// of every address; without one none are answered]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "tls_cert")]
+    api: Option<SocketAddr>,
+    /// For other hosts: the API's certificate, followed by its chain, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "api_token_file"])]
+    tls_cert: Option<PathBuf>,
+    /// For other hosts: the certificate's key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// For other hosts: a file with the token that their requests show; it allows no changes
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    api_token_file: Option<PathBuf>,
     /// How much of the chain to keep, as `storage.keep` of a topology [default: 4GB]
     #[arg(long, value_name = "SIZE", value_parser = field::<Keep>)]
     keep: Option<Keep>,
@@ -114,6 +127,7 @@ struct PreparedNode {
     peers: Peers,
     key: SecretKey,
     listen: ListenAddresses,
+    outside: Option<OutsideApi>,
 }
 
 impl Node {
@@ -127,7 +141,7 @@ impl Node {
 
 impl NodeRun {
     fn here(&self, cx: &Context) -> Result<(), CliError> {
-        let PreparedNode { home, document, peers, key, listen } = self.prepare()?;
+        let PreparedNode { home, document, peers, key, listen, outside } = self.prepare()?;
         if self.daemon {
             // Fails only if the process already leads a session.
             let _leader = rustix::process::setsid();
@@ -153,7 +167,7 @@ impl NodeRun {
         };
         let (keep, reserve) = (self.keep.unwrap_or_default(), self.reserve.unwrap_or_default());
         let options = NodeOptions { keep, reserve };
-        let config = NodeConfig { lock, key, document, peers, listen, options };
+        let config = NodeConfig { lock, key, document, peers, listen, outside, options };
         node::run(config, Box::pin(stop), ready).map_err(launch::failure)?;
         match launch::interrupted() {
             true => Err(CliError::new(Exit::Interrupted, "interrupted; the node has stopped")),
@@ -195,6 +209,7 @@ impl NodeRun {
         let own = places.iter().find(|(_, place)| place.name == validator);
         let (_, place) = own.expect("it lists every validator");
         let listen = self.listen(place)?;
+        let outside = self.outside(place)?;
         let home = context::home()?.devnet(self.name.as_ref().unwrap_or(&validator));
         match home.state()? {
             DevnetState::Absent | DevnetState::Stopped | DevnetState::Died(_) => {}
@@ -208,7 +223,7 @@ impl NodeRun {
                     .hint(format!("stop it: cowboyctl devnet down {}", home.name())));
             }
         }
-        Ok(PreparedNode { home, document, peers, key, listen })
+        Ok(PreparedNode { home, document, peers, key, listen, outside })
     }
 
     fn listen(&self, place: &ValidatorPlace) -> Result<ListenAddresses, CliError> {
@@ -216,19 +231,57 @@ impl NodeRun {
             HostPort::Address(address) => *address,
             HostPort::Name(_, port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), *port),
         };
-        let api_port = match (self.api_port, &place.api) {
-            (Some(port), _) => port,
-            (None, Some(url)) => port_of(url).ok_or_else(|| {
-                let what = format!("{}: `{url}` has no port", self.peers.display());
-                CliError::new(Exit::Usage, what).hint("expected http://HOST:PORT")
-            })?,
-            (None, None) => 0,
+        let here = match self.api_place(place)? {
+            Some(ApiPlace::Here(port)) => Some(port),
+            Some(ApiPlace::Outside(_)) | None => None,
         };
+        let api_port = self.api_port.or(here).unwrap_or(0);
         Ok(ListenAddresses {
             p2p: self.p2p.unwrap_or_else(|| at(&place.p2p)),
             quic: self.quic.unwrap_or_else(|| at(&place.quic)),
             api: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), api_port),
         })
+    }
+
+    /// Where the node's control API is reached, according to the peers.
+    fn api_place(&self, place: &ValidatorPlace) -> Result<Option<ApiPlace>, CliError> {
+        let Some(url) = &place.api else { return Ok(None) };
+        let refused = |what: &str| {
+            CliError::new(Exit::Usage, format!("{}: `{url}` {what}", self.peers.display()))
+        };
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        let at: HostPort = rest.trim_end_matches('/').parse().map_err(|_| {
+            refused("is not an address of an API").hint("expected https://HOST:PORT")
+        })?;
+        let is_here = match &at {
+            HostPort::Address(address) => address.ip().is_loopback(),
+            HostPort::Name(name, _) => name == "localhost",
+        };
+        match scheme {
+            "https" => Ok(Some(ApiPlace::Outside(at.port()))),
+            "http" if is_here => Ok(Some(ApiPlace::Here(at.port()))),
+            "http" => Err(refused("is open to all who reach it")
+                .hint("beyond the loopback an API has TLS and a token: https://HOST:PORT")),
+            _ => Err(refused("is not an address of an API").hint("expected https://HOST:PORT")),
+        }
+    }
+
+    fn outside(&self, place: &ValidatorPlace) -> Result<Option<OutsideApi>, CliError> {
+        let port = match self.api_place(place)? {
+            Some(ApiPlace::Outside(port)) => Some(port),
+            _ => None,
+        };
+        let every = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
+        let Some(address) = self.api.or(port.map(every)) else { return Ok(None) };
+        let (Some(certificate), Some(key), Some(token)) =
+            (&self.tls_cert, &self.tls_key, &self.api_token_file)
+        else {
+            let what = format!("the control API at {address} needs a certificate and a token");
+            return Err(CliError::new(Exit::Usage, what)
+                .hint("give it --tls-cert FILE --tls-key FILE --api-token-file FILE"));
+        };
+        let tls = args::tls(certificate, key, None)?;
+        Ok(Some(OutsideApi { address, tls, token: args::token(token)? }))
     }
 
     /// Starts this program again, with its output in the node's log.
@@ -247,6 +300,7 @@ impl NodeRun {
             ("--p2p", address(self.p2p)),
             ("--quic", address(self.quic)),
             ("--api-port", self.api_port.map(|port| port.to_string())),
+            ("--api", address(self.api)),
             ("--keep", self.keep.as_ref().map(text_of)),
             ("--reserve", self.reserve.as_ref().map(text_of)),
         ];
@@ -255,8 +309,26 @@ impl NodeRun {
                 command.args([option, &value]);
             }
         }
+        let files = [
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
+            ("--api-token-file", &self.api_token_file),
+        ];
+        for (option, file) in files {
+            if let Some(file) = file {
+                command.arg(option).arg(file);
+            }
+        }
         daemon::in_background(command, log).map_err(io)
     }
+}
+
+/// Where a control API is reached: its port.
+enum ApiPlace {
+    /// On this host only.
+    Here(u16),
+    /// By other hosts.
+    Outside(u16),
 }
 
 /// Reads a value as a topology file has it.
@@ -268,13 +340,6 @@ fn field<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 fn text_of(value: &impl Serialize) -> String {
     let yaml = serde_yaml::to_string(value).expect("a value of a topology");
     yaml.trim_end().to_owned()
-}
-
-/// The port of `http://HOST:PORT`, with or without a slash at its end.
-fn port_of(url: &str) -> Option<u16> {
-    let (_, rest) = url.split_once("://")?;
-    let place: HostPort = rest.trim_end_matches('/').parse().ok()?;
-    Some(place.port())
 }
 
 impl StartedNode {

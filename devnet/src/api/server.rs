@@ -1,9 +1,10 @@
 //! The API's HTTP server: its limits, and the checks that every request passes.
 //!
-//! The server checks a request in this order: its `Host` (this refuses a web page that resolved its
-//! own domain name to the loopback's address), the length of its body, then the route. The server
-//! still reads the body of a refused request to its end, up to a limit: a client that gets the
-//! answer too early sees a broken connection instead.
+//! The server checks a request in this order: whether its sender may ask, the length of its body,
+//! then the route. On the loopback the `Host` decides who may ask: this refuses a web page that
+//! resolved its own domain name to the loopback's address. Beyond the loopback there is TLS, and
+//! every request shows a token. The server still reads the body of a refused request to its end, up
+//! to a limit: a client that gets the answer too early sees a broken connection instead.
 
 use super::{
     backend::Backend,
@@ -19,6 +20,7 @@ use axum::{
     http::{
         HeaderValue, Method, StatusCode, Uri,
         header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS},
+        request::Parts,
         uri::Authority,
     },
     middleware::{self, Next},
@@ -26,7 +28,11 @@ use axum::{
 };
 use cowboy_host::{
     duration::Plain,
-    http::{self, Serving},
+    http::{
+        self, Serving,
+        bearer::{bearer, is_token},
+        tls::Acceptor,
+    },
 };
 use futures::StreamExt as _;
 use std::{
@@ -77,19 +83,39 @@ pub fn start(listener: TcpListener, backend: Arc<Backend>) -> Serving {
     start_within(LIMITS, listener, backend)
 }
 
+/// As [`start`], for a listener that other hosts reach: with TLS, and for requests that show
+/// `token`. Those that change state need the devnet's own token, as everywhere.
+pub fn start_for_others(
+    listener: TcpListener,
+    backend: Arc<Backend>,
+    tls: Acceptor,
+    token: &str,
+) -> Serving {
+    let admission = Admission::Token([token, &backend.token].map(Arc::from));
+    http::start(LIMITS.into(), listener, Some(tls), move |closing| {
+        router(
+            Arc::new(ServerState::new(backend, LIMITS.streams, closing)),
+            admission,
+            LIMITS.request,
+        )
+    })
+}
+
 pub(super) fn start_within(
     limits: ServerLimits,
     listener: TcpListener,
     backend: Arc<Backend>,
 ) -> Serving {
     http::start(limits.into(), listener, None, move |closing| {
-        router(Arc::new(ServerState::new(backend, limits.streams, closing)), limits.request)
+        let shared = Arc::new(ServerState::new(backend, limits.streams, closing));
+        router(shared, Admission::Loopback, limits.request)
     })
 }
 
 /// [`start`] for other routes: within the same limits, for the loopback only.
 pub fn start_router(listener: TcpListener, router: Router) -> Serving {
-    let guard = middleware::from_fn_with_state(LIMITS.request, guard);
+    let guarded = Guarded { admission: Admission::Loopback, limit: LIMITS.request };
+    let guard = middleware::from_fn_with_state(guarded, guard);
     let router = router.fallback(no_route).method_not_allowed_fallback(wrong_method).layer(guard);
     http::start(LIMITS.into(), listener, None, |_| router)
 }
@@ -97,7 +123,40 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
 /// The time limit for saving a devnet, which copies its whole folder.
 const SAVING: Duration = Duration::from_secs(3_600);
 
-fn router(shared: Arc<ServerState>, limit: Duration) -> Router {
+/// Whose requests are answered.
+#[derive(Clone)]
+enum Admission {
+    /// Those to the loopback.
+    Loopback,
+    /// Those that show one of these tokens.
+    Token([Arc<str>; 2]),
+}
+
+impl Admission {
+    fn check(&self, parts: &Parts) -> Result<(), ApiError> {
+        match self {
+            Self::Loopback if is_local(parts.headers.get(HOST), parts.uri.authority()) => Ok(()),
+            Self::Loopback => Err(ApiError::bad_request(
+                "the Host header names no loopback address: this API answers on the loopback only",
+            )
+            .hint("ask 127.0.0.1 or localhost")),
+            Self::Token(known) => {
+                let shown = bearer(&parts.headers);
+                let fits = shown.is_some_and(|shown| known.iter().any(|one| is_token(one, shown)));
+                let refused = || ApiError::unauthorized("the request shows no token of this API");
+                fits.then_some(()).ok_or_else(refused)
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Guarded {
+    admission: Admission,
+    limit: Duration,
+}
+
+fn router(shared: Arc<ServerState>, admission: Admission, limit: Duration) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
         router = router.route(route.path, route.handler);
@@ -105,7 +164,7 @@ fn router(shared: Arc<ServerState>, limit: Duration) -> Router {
     router
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(limit, guard))
+        .layer(middleware::from_fn_with_state(Guarded { admission, limit }, guard))
         .with_state(shared)
 }
 
@@ -123,20 +182,19 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 }
 
 /// Refuses requests that no route should see, and bounds the time of the others.
-async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+async fn guard(
+    State(Guarded { admission, limit }): State<Guarded>,
+    request: Request,
+    next: Next,
+) -> Response {
     let late = |limit| move |_| ApiError::timeout(format!("not done within {}", Plain(limit)));
     let begun = Instant::now();
     let answer = async {
         let (parts, body) = request.into_parts();
-        let local = is_local(parts.headers.get(HOST), parts.uri.authority());
-        let most = if local { BODY_LIMIT } else { 0 };
+        let admitted = admission.check(&parts);
+        let most = if admitted.is_ok() { BODY_LIMIT } else { 0 };
         let body = timeout(limit, receive(body, most)).await.map_err(late(limit))??;
-        if !local {
-            return Err(ApiError::bad_request(
-                "the Host header names no loopback address: this API answers on the loopback only",
-            )
-            .hint("ask 127.0.0.1 or localhost"));
-        }
+        admitted?;
         let body = body.ok_or_else(|| {
             ApiError::bad_request(format!("the body is longer than {BODY_LIMIT} bytes"))
                 .status(StatusCode::PAYLOAD_TOO_LARGE)

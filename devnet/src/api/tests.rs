@@ -12,6 +12,7 @@ mod jobs;
 mod limits;
 mod metrics;
 mod openapi;
+mod outside;
 mod parameters;
 mod polling;
 mod presence;

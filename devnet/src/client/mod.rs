@@ -20,7 +20,7 @@ use cowboy_host::{
     duration::Plain,
     http::client::{BodyError, below, whole},
 };
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url, redirect::Policy};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
@@ -85,12 +85,28 @@ impl fmt::Display for BlockAt {
     }
 }
 
+/// What a client shows to an API beyond the loopback, and what it trusts there.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The token that every request shows, sent over TLS only.
+    pub token: Option<String>,
+    /// Certificates in PEM that are trusted instead of the system's.
+    pub roots: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Access(..)")
+    }
+}
+
 /// A client of one devnet.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     /// Shared by all clones.
     base: Arc<Mutex<Url>>,
+    access: Access,
     token: Option<String>,
     node: Option<String>,
     timeout: Duration,
@@ -101,16 +117,28 @@ pub struct Client {
 impl Client {
     /// A client for the API at `rpc_url`, as `http://127.0.0.1:20123`.
     pub fn new(rpc_url: &str) -> Result<Self, ClientError> {
+        Self::with_access(rpc_url, Access::default())
+    }
+
+    /// A client for an API that other hosts reach, as `https://node-0.example:9002`.
+    pub fn with_access(rpc_url: &str, access: Access) -> Result<Self, ClientError> {
         let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
         let base = base(rpc_url)?;
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
         // Reading the system's certificates takes longer than most requests.
-        let http = if base.scheme() == "http" { http.tls_certs_only([]) } else { http }
-            .build()
-            .map_err(|error| refused(error.to_string()))?;
+        let http = match &access.roots {
+            Some(roots) => {
+                let roots = Certificate::from_pem_bundle(roots);
+                http.tls_certs_only(roots.map_err(|error| refused(error.to_string()))?)
+            }
+            None if base.scheme() == "http" => http.tls_certs_only([]),
+            None => http,
+        };
+        let http =
+            http.redirect(Policy::none()).build().map_err(|error| refused(error.to_string()))?;
         let base = Arc::new(Mutex::new(base));
         let timeout = REQUEST_TIMEOUT;
-        Ok(Self { http, base, token: None, node: None, timeout, places: None })
+        Ok(Self { http, base, access, token: None, node: None, timeout, places: None })
     }
 
     /// A client for the running devnet in `home`, with its token.
@@ -160,7 +188,7 @@ impl Client {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let request = self.http.post(self.url(path)).timeout(self.timeout).json(body);
+        let request = self.sent(Method::POST, self.url(path)).timeout(self.timeout).json(body);
         self.answer(path, request).await
     }
 
@@ -191,8 +219,10 @@ impl Client {
         self.answer(path, self.authorized(request)).await
     }
 
+    /// The request with the devnet's token. Over TLS it has one already.
     fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
-        match &self.token {
+        let in_the_open = self.base.lock().scheme() == "http";
+        match self.token.as_ref().filter(|_| in_the_open) {
             Some(token) => request.bearer_auth(token),
             None => request,
         }
@@ -210,7 +240,17 @@ impl Client {
         if let Some(node) = self.node.as_ref().filter(|_| method == Method::GET) {
             url.query_pairs_mut().append_pair("node", node);
         }
-        self.http.request(method, url)
+        self.sent(method, url)
+    }
+
+    fn sent(&self, method: Method, url: Url) -> RequestBuilder {
+        let token = self.token.as_ref().or(self.access.token.as_ref());
+        let token = token.filter(|_| url.scheme() == "https");
+        let request = self.http.request(method, url);
+        match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
     }
 
     fn url(&self, path: &[&str]) -> Url {

@@ -36,7 +36,12 @@ use cowboy_engine::{
     chain::GenesisValidator,
     primitives::{Address, SecretKey},
 };
-use cowboy_host::{files::create_private_dir, host_port::HostPort, last_words};
+use cowboy_host::{
+    files::create_private_dir,
+    host_port::HostPort,
+    http::{Serving, tls::Acceptor},
+    last_words,
+};
 use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use std::{collections::BTreeSet, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -54,7 +59,17 @@ pub struct NodeConfig {
     pub peers: Peers,
     /// The addresses that this one listens on.
     pub listen: ListenAddresses,
+    /// The control API for other hosts; `None`: only this host asks it.
+    pub outside: Option<OutsideApi>,
     pub options: NodeOptions,
+}
+
+/// A control API that other hosts reach.
+pub struct OutsideApi {
+    pub address: SocketAddr,
+    pub tls: Acceptor,
+    /// The token that its requests show. It allows no change of state.
+    pub token: String,
 }
 
 /// A node's use of its disk.
@@ -133,7 +148,7 @@ async fn live(
     mut stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&DevnetRecord),
 ) -> Result<(), OrchestratorError> {
-    let NodeConfig { lock, key, document, peers, listen, options } = config;
+    let NodeConfig { lock, key, document, peers, listen, outside, options } = config;
     let NodeOptions { keep, reserve } = options;
     lock.clean()?;
     let home = lock.home().clone();
@@ -161,10 +176,11 @@ async fn live(
     });
 
     let token = token(&lock)?;
-    let listener = TcpListener::bind(listen.api).await.map_err(|error| {
-        let (what, address) = ("the control API", listen.api);
-        OrchestratorError::Listen { what, address, error }
-    })?;
+    let listener = api_listener(listen.api).await?;
+    let outside = match outside {
+        Some(outside) => Some((api_listener(outside.address).await?, outside)),
+        None => None,
+    };
     let bound = listener.local_addr().map_err(HomeError::io(home.path()))?;
     let rpc_url = format!("http://{bound}");
     let (supervisor, requests) = Supervisor::channel();
@@ -211,6 +227,9 @@ async fn live(
         },
     )?;
     let mut api = server::start(listener, backend.clone());
+    let mut for_others = outside.map(|(listener, OutsideApi { tls, token, .. })| {
+        server::start_for_others(listener, backend.clone(), tls, &token)
+    });
     let expiry = context.child("expiry").spawn(move |_| expiry::watch(backend));
     let record = DevnetRecord {
         name: home.name().clone(),
@@ -235,16 +254,35 @@ async fn live(
             Some(OrchestratorError::Ended { part, reason })
         }
         reason = api.ended() => Some(OrchestratorError::Ended { part: "the control API", reason }),
+        reason = ended(for_others.as_mut()) => {
+            Some(OrchestratorError::Ended { part: "the control API for other hosts", reason })
+        }
     };
     if let Some(error) = &failed {
         tracing::error!(%error, "the node cannot continue");
     }
     tracing::info!("stopping");
     supervised.stop().await;
+    if let Some(api) = for_others {
+        api.stop(API_GRACE).await;
+    }
     api.stop(API_GRACE).await;
     lock.clean()?;
     tracing::info!("stopped");
     failed.map_or(Ok(()), Err)
+}
+
+async fn api_listener(address: SocketAddr) -> Result<TcpListener, OrchestratorError> {
+    let what = "the control API";
+    let listening = TcpListener::bind(address).await;
+    listening.map_err(|error| OrchestratorError::Listen { what, address, error })
+}
+
+async fn ended(api: Option<&mut Serving>) -> String {
+    match api {
+        Some(api) => api.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The names of a document that are not validators'.

@@ -5,7 +5,7 @@ use super::{
     event_loop::{Supervised, Supervisor},
     expiry, files,
     genesis::{genesis, proof_seed},
-    home::{DevnetHome, DevnetRecord, HomeError, Lock},
+    home::{DevnetHome, DevnetRecord, HomeError, Lock, new_token},
     members::Members,
     nodes::{NodesConfig, RunnerNode},
     readiness, schedules, space,
@@ -269,7 +269,7 @@ pub(super) fn token(lock: &Lock) -> Result<String, HomeError> {
     match lock.home().token() {
         Ok(token) if !token.is_empty() => Ok(token),
         _ => {
-            let token = hex::encode(rand::random::<[u8; 32]>());
+            let token = new_token();
             lock.write_token(&token)?;
             Ok(token)
         }

@@ -15,7 +15,7 @@ use super::{
     trust::{Remembered, Trust, TrustError, TrustRoot},
 };
 use crate::{
-    client::{BlockAt, Client, ClientError},
+    client::{Access, BlockAt, Client, ClientError},
     home::{DevnetHome, DevnetState, HomeError},
     types::{AddressText, ChainId, ErrorCode, HashText, Parameters, ProofQuery, Runner, Text},
     verification::{VerificationError, Walk},
@@ -49,12 +49,13 @@ pub enum Api {
 
 /// Nodes in processes of their own, each with an API. The next one is asked when one does not
 /// answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NodeApis {
     /// The addresses of the APIs, at least one.
     pub urls: Vec<String>,
     /// Where validators listen for runners.
     pub listening: Vec<(PublicKey, HostPort)>,
+    pub access: Access,
 }
 
 impl NodeApis {
@@ -154,7 +155,9 @@ impl Follower {
         let client = match &api {
             Api::Devnet(home) => Client::of_devnet(home)?,
             Api::Url(url) => Client::new(url)?,
-            Api::Nodes(NodeApis { urls, .. }) => Client::new(&urls[0])?,
+            Api::Nodes(NodeApis { urls, access, .. }) => {
+                Client::with_access(&urls[0], access.clone())?
+            }
         };
         let client = client.with_timeout(REQUEST_TIMEOUT);
         let (chain, trust, kept, lacking) = (None, None, None, None);

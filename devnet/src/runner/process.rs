@@ -15,7 +15,7 @@ use crate::{
     api::server,
     client::ClientError,
     executor::{self, ConfigError, Executor},
-    home::HomeError,
+    home::{HomeError, new_token},
     transport::{TransportError, quic, tls},
 };
 use ::tokio::sync::{broadcast, mpsc, watch};
@@ -161,7 +161,7 @@ async fn live(
         Ok(address) => format!("http://{address}"),
         Err(error) => return Err(ProcessError::Control(error)),
     };
-    let token = hex::encode(rand::random::<[u8; 32]>());
+    let token = new_token();
     let (sender, mut wishes) = mpsc::channel(WISHES);
     let name = lock.folder().name().to_string();
     let desk = ControlDesk { name, address, token: token.clone(), wishes: sender };

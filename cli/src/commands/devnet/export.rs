@@ -8,6 +8,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
     handout::{GenesisDocument, Peers, ValidatorPlace},
+    home::new_token,
     orchestrator::{
         genesis::genesis,
         ports::{self, NodePorts},
@@ -96,6 +97,7 @@ impl Nodes {
         write_keys(&plan, &self.dir.join("validators"), validators)?;
         write_keys(&plan, &self.dir.join("runners"), plan.runners.iter().map(|r| &r.name))?;
         write_keys(&plan, &self.dir.join("accounts"), plan.accounts.iter().map(|a| &a.name))?;
+        write_private(&self.dir.join("api.token"), &format!("{}\n", new_token()))?;
         for runner in &plan.runners {
             let file = self.dir.join("runners").join(format!("{}.yaml", runner.name));
             let yaml = serde_yaml::to_string(&runner.executors).expect("settings are plain data");

@@ -13,9 +13,6 @@ use cowboy_lease::{
 };
 use std::path::PathBuf;
 
-/// The longest file with a token or with certificates, in bytes.
-const FILE_LIMIT: u64 = 1 << 20;
-
 /// Selects the lease server.
 #[derive(Debug, Clone, Args)]
 pub struct ServerChoice {
@@ -47,25 +44,12 @@ impl ServerChoice {
     }
 
     pub fn tls(&self) -> Result<Tls, CliError> {
-        let read = |file: &Option<PathBuf>| {
-            file.as_ref().map(|file| args::input(file, FILE_LIMIT)).transpose()
-        };
+        let read = |file: &Option<PathBuf>| file.as_deref().map(args::pem).transpose();
         Ok(Tls { roots: read(&self.ca)?, identity: read(&self.identity)? })
     }
 
     pub fn token(&self) -> Result<Option<String>, CliError> {
-        let Some(file) = &self.token_file else { return Ok(None) };
-        let refused = |what: &str| {
-            CliError::new(Exit::Usage, format!("{}: {what}", file.display()))
-                .hint("the file must contain only the token, on one line")
-        };
-        let text = String::from_utf8(args::input(file, FILE_LIMIT)?);
-        let text = text.map_err(|_| refused("it is not text"))?;
-        let token = text.trim();
-        match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            true => Ok(Some(token.to_owned())),
-            false => Err(refused("it contains no token")),
-        }
+        self.token_file.as_deref().map(args::token).transpose()
     }
 
     fn find(&self, cx: &Context) -> Result<Local, CliError> {

@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::orchestrator::ports::{self, PortError, Transport};
-use cowboy_host::http::tls::{Acceptor, Material};
+use cowboy_host::http::tls::Acceptor;
 use cowboy_lease::{
     folder::{FolderError, LeaseFolder, LeaseLock},
     machine::Config,
@@ -23,9 +23,6 @@ use std::{
     time::Duration,
 };
 use tokio::net::TcpListener;
-
-/// Maximum length of a file with certificates or a key, in bytes.
-const PEM_LIMIT: u64 = 1 << 20;
 
 /// Time for current requests to finish after the signal to stop, and then for the work they began.
 const GRACE: Duration = Duration::from_secs(5);
@@ -174,14 +171,7 @@ impl Serve {
         let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);
         };
-        let read = |file: &PathBuf| args::input(file, PEM_LIMIT);
-        let material = Material {
-            certificates: read(certificate)?,
-            key: read(key)?,
-            client_roots: self.tls_client_ca.as_ref().map(read).transpose()?,
-        };
-        let refused = |error| CliError::new(Exit::Usage, format!("TLS: {error}"));
-        Acceptor::new(&material).map(Some).map_err(refused)
+        args::tls(certificate, key, self.tls_client_ca.as_deref()).map(Some)
     }
 
     async fn start(

@@ -17,7 +17,7 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    client::{Client, ClientError},
+    client::{Access, Client, ClientError},
     consensus::scheme::Committee,
     executor::{self, Executor},
     handout::PeersError,
@@ -74,6 +74,12 @@ pub struct Start {
     /// With --genesis: where the validators of that chain listen, and their APIs
     #[arg(long, value_name = "FILE", requires = "genesis")]
     peers: Option<PathBuf>,
+    /// With --peers: a file with the token that https APIs ask for
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    api_token_file: Option<PathBuf>,
+    /// With --peers: CA certificates, PEM, to verify https APIs with instead of the system's
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    api_ca: Option<PathBuf>,
     /// With --key-file: trust this validator, by its consensus key, and the validators that it
     /// vouches for; repeat it for each validator of an epoch [default: those of the current
     /// devnet's topology; with --rpc-url those that the API names first]
@@ -295,7 +301,11 @@ impl Start {
     /// The chain to join, by the options.
     async fn joined(&self, cx: &Context) -> Result<Joined, CliError> {
         if let (Some(genesis), Some(peers)) = (&self.genesis, &self.peers) {
-            return nodes(genesis, peers).await;
+            let access = Access {
+                token: self.api_token_file.as_deref().map(args::token).transpose()?,
+                roots: self.api_ca.as_deref().map(args::pem).transpose()?,
+            };
+            return nodes(genesis, peers, access).await;
         }
         let (api, devnet, client) = match &self.rpc_url {
             None => {
@@ -350,6 +360,8 @@ impl Start {
             ("--kinds", kinds),
             ("--genesis", path(&self.genesis)),
             ("--peers", path(&self.peers)),
+            ("--api-token-file", path(&self.api_token_file)),
+            ("--api-ca", path(&self.api_ca)),
             ("--executors", path(&self.executors)),
             ("--lease-server", self.lease_server.clone().map(OsString::from)),
             ("--lease-token-file", path(&self.lease_token_file)),
@@ -380,7 +392,7 @@ struct Joined {
 }
 
 /// The chain of nodes in processes of their own. The first node that answers is asked first.
-async fn nodes(genesis: &Path, peers: &Path) -> Result<Joined, CliError> {
+async fn nodes(genesis: &Path, peers: &Path, access: Access) -> Result<Joined, CliError> {
     let document = trust::loaded(genesis)?;
     let places = trust::places(peers)?;
     let source = peers.display();
@@ -396,19 +408,24 @@ async fn nodes(genesis: &Path, peers: &Path) -> Result<Joined, CliError> {
         return Err(CliError::new(Exit::Usage, what)
             .hint("a runner asks one for its registration and its jobs' terms: add api: URL"));
     }
-    let mut client = Client::new(&urls[0])?;
+    let secure = |url: &String| url.starts_with("https:");
+    if urls.iter().any(secure) && !urls.iter().all(secure) {
+        let what = format!("{source}: some APIs are http, some https");
+        return Err(CliError::new(Exit::Usage, what).hint("leave out those of one kind"));
+    }
+    let client = Client::with_access(&urls[0], access.clone())?;
     for _ in 1..urls.len() {
         let answer = client.clone().with_timeout(FIRST_ANSWER).parameters().await;
         let Err(ClientError::Unreachable { .. } | ClientError::Timeout { .. }) = answer else {
             break;
         };
         urls.rotate_left(1);
-        client = Client::new(&urls[0])?;
+        client.move_to(&urls[0])?;
     }
     let trust = document.root(genesis.display().to_string());
     let trust = trust.map_err(|error| CliError::failed(error.to_string()))?;
     Ok(Joined {
-        api: Api::Nodes(NodeApis { urls, listening }),
+        api: Api::Nodes(NodeApis { urls, listening, access }),
         trust: TrustRoot::Genesis(Box::new(trust)),
         devnet: context::home()?.devnet(&document.name),
         client,
