@@ -36,8 +36,18 @@ fn ip(args: &[&str]) -> Result<(), String> {
     }
 }
 
+/// The host that peers know by name only, and that gets another address.
+const MOVING: usize = 2;
+const NAME: &str = "moving.test";
+const MOVED: &str = "10.77.0.99";
+
 fn address(host: usize) -> String {
     format!("10.77.0.{}", host + 1)
+}
+
+/// The host as `peers.yaml` and certificates have it.
+fn known_as(host: usize) -> String {
+    if host == MOVING { NAME.to_owned() } else { address(host) }
 }
 
 impl Network {
@@ -71,6 +81,13 @@ impl Network {
             let set = Command::new("tc").args(netem).args(["delay", "40ms"]).output();
             set.is_ok_and(|output| output.status.success())
         })
+    }
+
+    fn move_host(&self) {
+        let (namespace, old) = (&self.hosts[MOVING], format!("{}/24", address(MOVING)));
+        ip(&["-n", namespace, "address", "delete", &old, "dev", "eth0"]).unwrap();
+        let new = format!("{MOVED}/24");
+        ip(&["-n", namespace, "address", "add", &new, "dev", "eth0"]).unwrap();
     }
 
     fn link(&self, host: usize, state: &str) {
@@ -113,7 +130,7 @@ impl Spread {
         home.json(&["devnet", "export", "nodes", folder, "-f", topology]);
         edit(&files.join("peers.yaml"), |_| {
             let place = |index| {
-                let at = address(index);
+                let at = known_as(index);
                 format!(
                     "- {{ name: validator-{index}, p2p: '{at}:9000', quic: '{at}:9001', api: \
                      'https://{at}:9002' }}\n"
@@ -127,13 +144,22 @@ impl Spread {
         fs::write(files.join("ca.pem"), pem("CERTIFICATE", ca.der())).unwrap();
         for index in 0..VALIDATORS {
             let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new(vec![address(index)]).unwrap();
+            let params = CertificateParams::new(vec![known_as(index)]).unwrap();
             let certificate = params.signed_by(&key, &ca).unwrap();
             let file = |end| files.join(format!("validators/validator-{index}.{end}"));
             fs::write(file("crt"), pem("CERTIFICATE", certificate.der())).unwrap();
             fs::write(file("tls"), pem("PRIVATE KEY", &key.serialize_der())).unwrap();
         }
-        Self { home, files, network }
+        let spread = Self { home, files, network };
+        spread.name(&address(MOVING));
+        spread
+    }
+
+    /// Gives the host that is known by name this address.
+    fn name(&self, address: &str) {
+        // Written in place, because it is mounted.
+        fs::write(self.home.path("hosts"), format!("127.0.0.1 localhost\n{address} {NAME}\n"))
+            .unwrap();
     }
 
     fn file(&self, name: &str) -> String {
@@ -143,9 +169,11 @@ impl Spread {
     /// Runs a command on a host to its end.
     fn on(&self, host: usize, args: &[&str]) -> Outcome {
         let all = ["--output", "json"].iter().chain(args).copied().collect::<Vec<_>>();
-        let program = env!("CARGO_BIN_EXE_cowboyctl");
-        let exec = ["netns", "exec", &self.network.hosts[host], program];
-        Outcome::of(&all, &mut self.home.command_of("ip", &[&exec, &*all].concat()))
+        let hosts = self.home.path("hosts");
+        let mount = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+        let exec = ["netns", "exec", &self.network.hosts[host], "unshare", "--mount"];
+        let named = ["sh", "-c", mount, hosts.to_str().unwrap(), env!("CARGO_BIN_EXE_cowboyctl")];
+        Outcome::of(&all, &mut self.home.command_of("ip", &[&exec[..], &named, &all].concat()))
     }
 
     fn json(&self, host: usize, args: &[&str]) -> Value {
@@ -237,13 +265,23 @@ fn a_devnet_on_five_hosts_survives_a_cut_and_a_kill() {
     spread.wait(3, &head);
     wait_until("its runner is back", || spread.present(3) == RUNNERS);
 
-    // One validator is killed, and continues with its chain.
-    spread.home.kill("validator-2");
+    // One validator is killed, and continues with its chain at another address.
+    spread.home.kill(&format!("validator-{MOVING}"));
     spread.wait(0, "+4");
     spread.run_job(0, "one less");
-    spread.start(2);
+    spread.network.move_host();
+    spread.name(MOVED);
+    spread.start(MOVING);
     let head = spread.height(0).to_string();
-    spread.wait(2, &head);
+    spread.wait(MOVING, &head);
+    let log = || fs::read_to_string(spread.home.path("validator-3/log/devnet.log")).unwrap();
+    wait_until("the others find it", || log().contains("a validator has moved"));
+    wait_until("runners find it", || {
+        let show = ["validator", "show", &format!("validator-{MOVING}")];
+        let shown = spread.at(MOVING, &show);
+        let count = |field: &str| list(&shown[field]).len();
+        count("connected_runners") == count("subset_of")
+    });
     let hash = |host| spread.at(host, &["chain", "block", &head])["hash"].clone();
     let expected = hash(0);
     for host in 1..VALIDATORS {

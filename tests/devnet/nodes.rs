@@ -2,6 +2,7 @@
 
 use crate::{
     runners::Foreground,
+    shape,
     support::{Home, list, wait_until},
     timers::{number, text},
 };
@@ -166,6 +167,7 @@ fn nodes_of_their_own_are_one_chain_and_survive_kills() {
     for validator in ["validator-0", "validator-1", "validator-2", "validator-3"] {
         assert_eq!(apart.home.json(&["devnet", "down", validator])["how"], "gracefully");
     }
+    shape::seen(&["devnet export nodes", "node run"]);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::load;
 use crate::{
-    topology::{Name, Plan, TopologyError},
+    topology::{MAX_BLOCK_TIME_SECS, Name, Plan, TopologyError},
     types::{AddressText, Bytes, BytesText, ChainId, ChainIdText, Text},
     verification::Root,
 };
 use cowboy_engine::{
-    chain::{Genesis, GenesisError},
+    chain::{Genesis, GenesisError, GenesisValidator},
     primitives::{Address, codec},
 };
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,20 @@ impl GenesisDocument {
         if let Err(error) = genesis.state() {
             return Err(refused(format!("genesis: {error}")));
         }
+        let most = MAX_BLOCK_TIME_SECS * 1_000;
+        if block_time_ms > most {
+            let message = format!("block_time_ms: {block_time_ms}, expected at most {most}");
+            return Err(refused(message));
+        }
         let block_time = Duration::from_millis(block_time_ms);
+        let nameless = |validator: &&GenesisValidator| {
+            let address = validator.pubkey.address();
+            !names.values().any(|named| **named == address)
+        };
+        if let Some(validator) = genesis.validators.iter().find(nameless) {
+            let address = validator.pubkey.address();
+            return Err(refused(format!("names: validator {address} of its genesis has none")));
+        }
         let names = names.into_iter().map(|(name, address)| (name, *address)).collect();
         Ok(Self { name, block_time, names, genesis })
     }
@@ -110,17 +123,22 @@ mod tests {
     use crate::sample;
     use std::fs;
 
+    fn document() -> GenesisDocument {
+        let names = (0..4).map(sample::validator_name);
+        let named = names.map(|name| (name.parse().unwrap(), sample::key(&name).address()));
+        GenesisDocument {
+            name: "shared".parse().unwrap(),
+            block_time: Duration::from_millis(250),
+            names: named.collect(),
+            genesis: sample::genesis(4, 2),
+        }
+    }
+
     #[test]
     fn a_document_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genesis.json");
-        let name = "validator-0";
-        let document = GenesisDocument {
-            name: "shared".parse().unwrap(),
-            block_time: Duration::from_millis(250),
-            names: [(name.parse().unwrap(), sample::key(name).address())].into(),
-            genesis: sample::genesis(4, 2),
-        };
+        let document = document();
         fs::write(&path, document.to_json()).unwrap();
         assert_eq!(GenesisDocument::load(&path).unwrap(), document);
         let root = document.root("a test".to_owned()).unwrap();
@@ -131,10 +149,7 @@ mod tests {
     fn a_document_that_fits_no_chain_is_refused_with_what_is_wrong() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genesis.json");
-        let genesis = sample::genesis(4, 2);
-        let name: Name = "shared".parse().unwrap();
-        let block_time = Duration::from_secs(1);
-        let document = GenesisDocument { name, block_time, names: BTreeMap::new(), genesis };
+        let document = document();
         let text = document.to_json();
         let refused = |text: &str, says: &str| {
             fs::write(&path, text).unwrap();
@@ -151,6 +166,12 @@ mod tests {
         refused(&text.replace(&id, &of_other), "but its genesis has the chain id");
         refused(&text.replace("\"genesis\": \"0x", "\"genesis\": \"0xff"), "genesis: ");
         refused(&text.replace("\"name\"", "\"nam\""), "nam");
+        refused(
+            &text.replace("\"block_time_ms\": 250", "\"block_time_ms\": 60001"),
+            "at most 60000",
+        );
+        let nameless = GenesisDocument { names: BTreeMap::new(), ..document.clone() };
+        refused(&nameless.to_json(), "of its genesis has none");
         other.genesis.validators.clear();
         refused(&other.to_json(), "genesis: a chain needs a validator");
         fs::write(&path, vec![b' '; 9 << 20]).unwrap();

@@ -5,7 +5,10 @@ use crate::topology::{Name, TopologyError};
 use cowboy_engine::chain::GenesisValidator;
 use cowboy_host::host_port::HostPort;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// The places of a chain's validators. People may write the file, so it may have comments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,8 @@ pub enum PeersError {
     Unknown { name: Name, known: String },
     #[error("validators: `{0}` of the genesis document is missing")]
     Missing(String),
+    #[error("validators: `{one}` and `{other}` both have the {field} {place}")]
+    SharedPlace { one: Name, other: Name, field: &'static str, place: HostPort },
 }
 
 impl Peers {
@@ -74,6 +79,7 @@ impl Peers {
                 return Err(PeersError::Unknown { name: name.clone(), known });
             }
         }
+        self.check_places()?;
         let place = |validator| {
             let name = named(validator);
             let place = self.validators.iter().find(|place| Some(&place.name) == name);
@@ -84,6 +90,21 @@ impl Peers {
             Ok((validator, place.ok_or_else(missing)?))
         };
         validators.iter().map(place).collect()
+    }
+
+    fn check_places(&self) -> Result<(), PeersError> {
+        let (mut p2p, mut quic) = (BTreeMap::new(), BTreeMap::new());
+        for place in &self.validators {
+            for (field, at, seen) in
+                [("p2p", &place.p2p, &mut p2p), ("quic", &place.quic, &mut quic)]
+            {
+                if let Some(one) = seen.insert(at, &place.name) {
+                    let (one, other) = (one.clone(), place.name.clone());
+                    return Err(PeersError::SharedPlace { one, other, field, place: at.clone() });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The URLs of the control APIs.
@@ -143,6 +164,9 @@ mod tests {
         };
         refused(all.validators[..3].to_vec(), "`validator-2` of the genesis document is missing");
         refused(vec![all.validators[0].clone(); 2], "`validator-3` is listed twice");
+        let mut shared = all.validators.clone();
+        shared[3].quic = shared[0].quic.clone();
+        refused(shared, "`validator-3` and `validator-2` both have the quic 127.0.0.1:9103");
         let mut stranger = all.validators;
         stranger[1].name = "validator-9".parse().unwrap();
         let known = "these are validator-0, validator-1, validator-2, validator-3";
