@@ -120,19 +120,8 @@ impl GenesisDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::handout::fixture::document;
     use std::fs;
-
-    fn document() -> GenesisDocument {
-        let names = (0..4).map(sample::validator_name);
-        let named = names.map(|name| (name.parse().unwrap(), sample::key(&name).address()));
-        GenesisDocument {
-            name: "shared".parse().unwrap(),
-            block_time: Duration::from_millis(250),
-            names: named.collect(),
-            genesis: sample::genesis(4, 2),
-        }
-    }
 
     #[test]
     fn a_document_is_read_as_it_was_written() {

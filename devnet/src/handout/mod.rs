@@ -33,3 +33,23 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<(T, String), TopologyError> 
     let read = read.map_err(|error| refused(Located::yaml(&error, &text)))?;
     Ok((read, file))
 }
+
+#[cfg(test)]
+mod fixture {
+    //! The sample chain's document.
+
+    use super::GenesisDocument;
+    use crate::sample;
+    use std::time::Duration;
+
+    pub(super) fn document() -> GenesisDocument {
+        let names = (0..4).map(sample::validator_name);
+        let named = names.map(|name| (name.parse().unwrap(), sample::key(&name).address()));
+        GenesisDocument {
+            name: "shared".parse().unwrap(),
+            block_time: Duration::from_millis(250),
+            names: named.collect(),
+            genesis: sample::genesis(4, 2),
+        }
+    }
+}

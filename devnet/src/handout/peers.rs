@@ -116,19 +116,8 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use std::{fs, time::Duration};
-
-    fn document() -> GenesisDocument {
-        let names = (0..4).map(sample::validator_name);
-        let named = names.map(|name| (name.parse().unwrap(), sample::key(&name).address()));
-        GenesisDocument {
-            name: "shared".parse().unwrap(),
-            block_time: Duration::from_secs(1),
-            names: named.collect(),
-            genesis: sample::genesis(4, 1),
-        }
-    }
+    use crate::{handout::fixture::document, sample};
+    use std::fs;
 
     fn peers() -> Peers {
         let place = |index| ValidatorPlace {
