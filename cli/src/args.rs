@@ -9,6 +9,7 @@ use cowboy_host::{
     duration::parse_duration,
     http::tls::{Acceptor, Material},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs,
     io::{self, Read as _},
@@ -202,6 +203,17 @@ pub fn header(text: &str) -> Result<(String, String), String> {
         }
         _ => Err(format!("`{text}` is not a header: expected `Name: value`")),
     }
+}
+
+/// Reads a value as a topology file has it.
+pub fn field<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_yaml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The value's text in a topology file.
+pub fn text_of(value: &impl Serialize) -> String {
+    let yaml = serde_yaml::to_string(value).expect("a value of a topology");
+    yaml.trim_end().to_owned()
 }
 
 #[cfg(test)]

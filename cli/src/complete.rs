@@ -7,7 +7,7 @@ pub mod line;
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    orchestrator::home::{DevnetHome, Home},
+    orchestrator::home::{DevnetHome, Home, stored_validators},
     snapshot::Snapshots,
     topology::{Overrides, Plan, Topology},
     types::{
@@ -44,7 +44,7 @@ pub fn validators() -> Vec<CompletionCandidate> {
     named(ask::folder(|devnet| {
         let plan = plan(devnet);
         let planned = plan.iter().flat_map(|plan| &plan.validators).map(|v| v.name.to_string());
-        Some(planned.chain(folders(&devnet.validators_path())).collect())
+        Some(planned.chain(stored_validators(devnet.path()).into_keys()).collect())
     }))
 }
 

@@ -16,6 +16,8 @@
 //!   lease/                the lease server's state: `docs/leases.md`
 //!   jobs/                 directories of job commands, for runners in the devnet's process
 //!   processes/NAME/       a runner in a separate process (`runner::folder`)
+//!   nodes/NAME/           a validator in a process of its own: like a devnet's folder
+//!   handout/              what such validators are started with: genesis, peers, keys
 //! ```
 //!
 //! The lock is authoritative. A process that can take it knows that no process runs the devnet,
@@ -45,6 +47,7 @@ use cowboy_host::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     env,
     fs::{self, File},
     io,
@@ -241,6 +244,12 @@ paths! {
     pub jobs_path = "jobs";
     /// A folder for each runner in a separate process.
     pub processes_path = "processes";
+    /// A home with a folder for each validator in a process of its own.
+    pub nodes_path = "nodes";
+    /// The files that such validators are started with.
+    pub handout_path = "handout";
+    /// The chain of such validators, as the devnet's process follows it.
+    pub followed_path = "data/followed";
 }
 
 impl DevnetHome {
@@ -267,9 +276,12 @@ impl DevnetHome {
         self.accounts_path().join(format!("{account}.key"))
     }
 
-    /// `validators/NAME`: a validator's keys and chain.
+    /// `validators/NAME`: a validator's keys and chain. Those of one in a process of its own are in
+    /// its own folder.
     pub fn validator_path(&self, validator: &Name) -> PathBuf {
-        self.validators_path().join(validator.as_str())
+        let apart = self.nodes_path().join(validator.as_str()).join("validators");
+        let folder = if apart.is_dir() { apart } else { self.validators_path() };
+        folder.join(validator.as_str())
     }
 
     /// `runners/NAME`: a runner's key and work.
@@ -285,9 +297,10 @@ impl DevnetHome {
     /// Whether the chain has begun, so that a validator has a folder. A chain that is being reset
     /// does not count.
     pub fn has_chain(&self) -> bool {
+        let has_entries =
+            |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         !self.is_resetting()
-            && fs::read_dir(self.validators_path())
-                .is_ok_and(|mut entries| entries.next().is_some())
+            && (has_entries(self.validators_path()) || has_entries(self.nodes_path()))
     }
 
     /// Whether a reset has begun and is not finished: it is running, or was killed.
@@ -310,8 +323,18 @@ impl DevnetHome {
 
     /// Checks only that the devnet's folder and its fixed subfolders are not links.
     fn check_folders(&self) -> Result<(), HomeError> {
-        let folders =
-            ["accounts", "log", "validators", "runners", "data", "lease", "jobs", "processes"];
+        let folders = [
+            "accounts",
+            "log",
+            "validators",
+            "runners",
+            "data",
+            "lease",
+            "jobs",
+            "processes",
+            "nodes",
+            "handout",
+        ];
         let folders = folders.map(|folder| self.path.join(folder));
         let mut all = [&self.path].into_iter().chain(&folders);
         all.try_for_each(|path| refuse_other_than_folder(path))
@@ -455,7 +478,7 @@ impl Lock {
         }
         self.clean()?;
         let chain = [home.validators_path(), home.data_path(), home.lease_path()];
-        let work = [home.runners_path(), home.jobs_path()];
+        let work = [home.runners_path(), home.jobs_path(), home.nodes_path(), home.handout_path()];
         for folder in chain.into_iter().chain(work) {
             remove_dir(&folder)?;
         }
@@ -463,6 +486,19 @@ impl Lock {
         remove_file(&home.log_path())?;
         Ok(remove_file(&home.resetting_path())?)
     }
+}
+
+/// The folders of the validators that have stored something in a devnet's folder or in a copy of
+/// one, by their names: those in the devnet's process, and those in processes of their own.
+pub fn stored_validators(devnet: &Path) -> BTreeMap<String, PathBuf> {
+    let below = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir())
+    };
+    let apart = below(devnet.join("nodes")).flat_map(|node| below(node.join("validators")));
+    let folders = below(devnet.join("validators")).chain(apart);
+    let named = |path: PathBuf| Some((path.file_name()?.to_string_lossy().into_owned(), path));
+    folders.filter_map(named).collect()
 }
 
 /// A new random token.
@@ -481,7 +517,10 @@ pub fn part_before(log: &Path) -> PathBuf {
 fn is_of_jobs(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
     // Artifacts have names chosen by a job, below its run, its id and its attempt.
-    matches!(parts[..], ["jobs"] | ["processes", _, "jobs"] | ["lease", "artifacts", _, _, _])
+    matches!(
+        parts[..],
+        ["jobs"] | ["processes" | "nodes", _, "jobs"] | ["lease", "artifacts", _, _, _]
+    )
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@
 
 use crate::{
     client::{BlockAt, Client, ClientError},
-    home::{DevnetHome, DevnetState, HomeError},
+    home::{DevnetHome, DevnetState, HomeError, stored_validators},
     storage,
     topology::{Overrides, Plan, Topology},
     types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
@@ -227,8 +227,8 @@ fn plan(devnet: &DevnetHome) -> Option<Plan> {
 
 /// The heads that validators have stored, by name.
 fn stored(devnet: &DevnetHome) -> Value {
-    let heads = folders(&devnet.validators_path()).into_iter().map(|validator| {
-        let file = devnet.validators_path().join(&validator).join("index.db");
+    let heads = stored_validators(devnet.path()).into_iter().map(|(validator, folder)| {
+        let file = folder.join("index.db");
         let head = match storage::head_of(&file) {
             Ok(Some(head)) => json!({
                 "height": head.height.get(), "hash": head.hash.to_string(),

@@ -1,7 +1,7 @@
 //! SIGKILL at random moments under load: the chain stays the same, nothing is lost or done twice,
 //! and money is conserved.
 
-use crate::support::{Home, Outcome, list, wait_until};
+use crate::support::{Home, Outcome, list, on_all_hosts, wait_until};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -10,6 +10,11 @@ use std::{
     thread,
     time::Duration,
 };
+
+on_all_hosts! {
+    killed_at_random_moments_nothing_is_lost
+    killed_between_commit_and_reveal_no_runner_pays_for_it
+}
 
 /// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=20` for the whole loop.
 const ROUNDS: u32 = 4;
@@ -62,9 +67,7 @@ fn chain(home: &Home, to: u64) -> Vec<Value> {
     (1..=to).map(|h| home.json(&["chain", "block", &h.to_string()])["hash"].clone()).collect()
 }
 
-#[test]
-fn killed_at_random_moments_nothing_is_lost() {
-    let home = Home::new();
+fn killed_at_random_moments_nothing_is_lost(home: &Home) {
     home.up(&["--seed", "11"]);
     let supply = home.json(&["devnet", "status"])["supply"]["total"].clone();
     assert!(supply.is_string(), "status tells the supply");
@@ -78,7 +81,7 @@ fn killed_at_random_moments_nothing_is_lost() {
                 home.run(&["job", "submit", "custom", "--from", account, "--", "echo"]);
             }
         };
-        let head = killed_under(&home, moment(&mut seed, 400), load);
+        let head = killed_under(home, moment(&mut seed, 400), load);
         // A block that was reported final before the kill is final after it.
         known.extend((head.code == 0).then(|| head.json()));
         home.json(&["devnet", "up", "--detach"]);
@@ -95,7 +98,7 @@ fn killed_at_random_moments_nothing_is_lost() {
     // Every submitted job ends, and only once.
     let head = home.height();
     home.wait_height(head + 3);
-    for (job, times) in verified_jobs(&home) {
+    for (job, times) in verified_jobs(home) {
         assert_eq!(times, 1, "job {job} was final {times} times");
     }
     let head = home.height();
@@ -107,7 +110,7 @@ fn killed_at_random_moments_nothing_is_lost() {
     });
     let first = chains.next().unwrap();
     assert!(chains.all(|hash| hash == first));
-    let blocks = chain(&home, head.min(20));
+    let blocks = chain(home, head.min(20));
     assert_eq!(blocks.len() as u64, head.min(20));
 }
 
@@ -116,9 +119,7 @@ fn events(home: &Home, kind: &str) -> Vec<Value> {
     list(&home.json(&["chain", "events", "--from", "0", "--kind", kind])).clone()
 }
 
-#[test]
-fn killed_between_commit_and_reveal_no_runner_pays_for_it() {
-    let home = Home::new();
+fn killed_between_commit_and_reveal_no_runner_pays_for_it(home: &Home) {
     home.up(&["--seed", "12"]);
     let mut seed = SEED;
     for _ in 0..rounds() {
@@ -127,14 +128,14 @@ fn killed_between_commit_and_reveal_no_runner_pays_for_it() {
             let committee = ["--verify", "deterministic", "--runners", "3"];
             home.run(&[&job[..], &committee, &["--", "echo", "hi"]].concat());
         };
-        killed_under(&home, moment(&mut seed, 600), load);
+        killed_under(home, moment(&mut seed, 600), load);
         home.json(&["devnet", "up", "--detach"]);
     }
-    let submitted = events(&home, "JobSubmitted").len();
+    let submitted = events(home, "JobSubmitted").len();
     assert!(submitted > 0, "there was load");
-    wait_until("every job is verified", || events(&home, "JobVerified").len() == submitted);
-    assert_eq!(events(&home, "JobRetried"), [] as [Value; 0]);
-    let lost: Vec<_> = events(&home, "ReputationChanged")
+    wait_until("every job is verified", || events(home, "JobVerified").len() == submitted);
+    assert_eq!(events(home, "JobRetried"), [] as [Value; 0]);
+    let lost: Vec<_> = events(home, "ReputationChanged")
         .into_iter()
         .filter(|event| event["data"]["after"].as_u64() < event["data"]["before"].as_u64())
         .collect();

@@ -36,6 +36,7 @@ mod policies;
 mod presence;
 #[path = "../../examples/price_feed.rs"]
 mod price_feed;
+mod processes;
 mod proofs;
 mod provers;
 mod python;

@@ -2,15 +2,18 @@
 
 use crate::{
     shape,
-    support::{Home, list, wait_until},
+    support::{Home, list, on_all_hosts, wait_until},
     timers::{number, text},
     watch::Watch,
 };
 use rusqlite::Connection;
 
-#[test]
-fn every_validator_shows_the_same_presence_and_it_verifies() {
-    let home = Home::new();
+on_all_hosts! {
+    every_validator_shows_the_same_presence_and_it_verifies
+    a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last
+}
+
+fn every_validator_shows_the_same_presence_and_it_verifies(home: &Home) {
     home.up(&["--wait", "8"]);
     for height in ["1", "4", "6"] {
         let shown: Vec<_> = (0..4)
@@ -71,11 +74,9 @@ fn a_flipped_bit_in_a_stored_certificate_is_found_and_named() {
     home.json(&["--node", "validator-0", "presence", "verify", "3"]);
 }
 
-#[test]
-fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last() {
-    let home = Home::new();
+fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last(home: &Home) {
     home.up(&["--wait", "2", "--runners", "3"]);
-    let mut watch = Watch::start(&home, &["presence", "watch"]);
+    let mut watch = Watch::start(home, &["presence", "watch"]);
     watch.until_line("line with all runners", |line| line["present"] == 3);
 
     let left = number(&home.json(&["runner", "deregister", "runner-0"])["height"]);

@@ -2,7 +2,7 @@
 
 use crate::{
     shape,
-    support::{Home, list, wait_until},
+    support::{Home, list, on_all_hosts, wait_until},
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
@@ -14,6 +14,10 @@ use std::{
     thread,
     time::Duration,
 };
+
+on_all_hosts! {
+    a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was
+}
 
 fn balance(home: &Home, account: &str) -> String {
     home.json(&["account", "balance", account])["balance"].as_str().unwrap().to_owned()
@@ -51,9 +55,7 @@ fn all_have(home: &Home, height: u64, hash: &Value) {
     }
 }
 
-#[test]
-fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
-    let home = Home::new();
+fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was(home: &Home) {
     home.up(&["--wait", "5"]);
     home.json(&["account", "new", "alice", "--fund", "3cby"]);
     home.json(&["validator", "stop", "validator-3"]);
@@ -76,10 +78,10 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     assert_eq!(job["status"], "Verified", "one that was under way comes to its end: {job}");
 
     // Later changes are undone.
-    let before = balance(&home, "alice");
+    let before = balance(home, "alice");
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
     home.json(&["account", "new", "later"]);
-    assert_ne!(balance(&home, "alice"), before);
+    assert_ne!(balance(home, "alice"), before);
     let load = ["devnet", "snapshot", "load", "before"];
     let error = home.fails(8, &[&load[..], &["--force"]].concat());
     assert!(error.contains("is running"), "{error}");
@@ -92,8 +94,8 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     let up = home.json(&["devnet", "up", "--detach", "--wait", &(height + 4).to_string()]);
     assert!(up["head"]["height"].as_u64().unwrap() >= height);
     assert_eq!(fs::read_to_string(home.path("local/data/ports.json")).unwrap(), ports);
-    assert_eq!(balance(&home, "alice"), before);
-    all_have(&home, height, &hash);
+    assert_eq!(balance(home, "alice"), before);
+    all_have(home, height, &hash);
     for at in [height - 1, height, height + 2] {
         let check = home.json(&["presence", "verify", &at.to_string()]);
         assert_eq!(check["valid"], true, "{check}");
@@ -101,7 +103,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     // The only copy of a key is not lost.
     assert!(home.path("local/accounts/later.key").is_file());
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
-    assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
+    assert!(leftovers(home).is_empty(), "{:?}", leftovers(home));
     shape::seen(&["devnet snapshot save", "devnet snapshot load"]);
 }
 

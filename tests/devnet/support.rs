@@ -5,7 +5,7 @@ use cowboy_devnet::home::DevnetHome;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::{
-    fs,
+    env, fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -16,8 +16,34 @@ use tempfile::TempDir;
 /// Timeout of every wait in a test; long because machines are shared.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Tests of one scenario: with all nodes in the devnet's process, and with validators in processes
+/// of their own.
+macro_rules! on_all_hosts {
+    ($($scenario:ident)*) => {
+        mod in_process {
+            $(#[test]
+            fn $scenario() {
+                super::$scenario(&crate::support::Home::new());
+            })*
+        }
+
+        mod process {
+            $(#[test]
+            fn $scenario() {
+                super::$scenario(&crate::support::Home::apart());
+            })*
+        }
+    };
+}
+
+pub(crate) use on_all_hosts;
+
 /// A folder of devnets. Dropping it ends the processes that run them.
-pub struct Home(TempDir);
+pub struct Home {
+    folder: TempDir,
+    /// Whether validators run in processes of their own.
+    apart: bool,
+}
 
 #[derive(Debug)]
 pub struct Outcome {
@@ -55,16 +81,23 @@ fn without_waits(said: &str) -> String {
 
 impl Home {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        // All scenarios on other hosts: docs/nodes.md says which make sense there.
+        let apart = env::var("COWBOYCTL_TEST_HOSTS").is_ok_and(|hosts| hosts == "process");
+        Self { folder: tempfile::tempdir().unwrap(), apart }
+    }
+
+    /// A home for devnets with validators in processes of their own.
+    pub fn apart() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), apart: true }
     }
 
     /// A home in an existing folder.
     pub fn within(folder: &Path) -> Self {
-        Self(tempfile::tempdir_in(folder).unwrap())
+        Self { folder: tempfile::tempdir_in(folder).unwrap(), apart: false }
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
-        self.0.path().join(relative)
+        self.folder.path().join(relative)
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -76,7 +109,7 @@ impl Home {
         let mut command = Command::new(program);
         command
             .args(args)
-            .env("COWBOYCTL_HOME", self.0.path())
+            .env("COWBOYCTL_HOME", self.folder.path())
             // The same result on machines with a container engine.
             .env("COWBOYCTL_CONTAINERS", "off")
             // The same result with any configuration of the developer.
@@ -89,7 +122,7 @@ impl Home {
 
     /// A devnet's folder, as programs find it.
     pub fn devnet(&self, name: &str) -> DevnetHome {
-        cowboy_devnet::home::Home::at(self.0.path()).devnet(&name.parse().unwrap())
+        cowboy_devnet::home::Home::at(self.folder.path()).devnet(&name.parse().unwrap())
     }
 
     /// Runs a command to its end; it may fail.
@@ -121,7 +154,15 @@ impl Home {
 
     /// Boots a devnet with the shortest block time that shared machines keep up with.
     pub fn up(&self, args: &[&str]) -> Value {
-        self.json(&[&["devnet", "up", "--detach", "--block-time", "100ms"], args].concat())
+        let hosts: &[&str] = if self.apart { &["--hosts", "process"] } else { &[] };
+        let up = ["devnet", "up", "--detach", "--block-time", "100ms"];
+        self.json(&[&up[..], hosts, args].concat())
+    }
+
+    /// The process of a validator that has one of its own.
+    pub fn process_of(&self, devnet: &str, validator: &str) -> Pid {
+        let folder = self.path(devnet).join("nodes").join(validator);
+        holder(&folder).unwrap_or_else(|| panic!("{} has no process", folder.display()))
     }
 
     /// The process that runs a devnet, from the devnet's record.
@@ -146,7 +187,7 @@ impl Home {
     /// The last lines of every devnet's log, for a failing test.
     fn logs(&self) -> String {
         let mut text = String::new();
-        for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
             let log = fs::read_to_string(entry.path().join("log/devnet.log")).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             let from = lines.len().saturating_sub(100);
@@ -190,13 +231,13 @@ impl Drop for Home {
             let _ = writeln!(std::io::stderr(), "{}", self.logs());
         }
         let mut killed = Vec::new();
-        for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             killed.extend(self.recorded_pid(&name).filter(|pid| end(*pid)));
-            for runner in
-                fs::read_dir(entry.path().join("processes")).into_iter().flatten().flatten()
-            {
-                killed.extend(runner_pid(&runner.path()).filter(|pid| end(*pid)));
+            for kind in ["processes", "nodes"] {
+                for node in fs::read_dir(entry.path().join(kind)).into_iter().flatten().flatten() {
+                    killed.extend(holder(&node.path()).filter(|pid| end(*pid)));
+                }
             }
         }
         // One wait for all, because the process that reaps orphans may do so only now and then.
@@ -206,8 +247,8 @@ impl Drop for Home {
     }
 }
 
-/// The process that took a runner's folder last.
-fn runner_pid(folder: &Path) -> Option<Pid> {
+/// The process that took a node's folder last.
+fn holder(folder: &Path) -> Option<Pid> {
     let pid = fs::read_to_string(folder.join("lock")).ok()?;
     Pid::from_raw(pid.parse().ok()?)
 }

@@ -25,14 +25,18 @@ use cowboy_devnet::{
 };
 use cowboy_engine::primitives::SecretKey;
 use cowboy_host::host_port::HostPort;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use std::{
     env, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    thread,
     time::Duration,
 };
-use tokio::process::{Child, Command};
+use tokio::{
+    process::{Child, Command},
+    sync::oneshot,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum Node {
@@ -85,11 +89,14 @@ pub struct NodeRun {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     api_token_file: Option<PathBuf>,
     /// How much of the chain to keep, as `storage.keep` of a topology [default: 4GB]
-    #[arg(long, value_name = "SIZE", value_parser = field::<Keep>)]
+    #[arg(long, value_name = "SIZE", value_parser = args::field::<Keep>)]
     keep: Option<Keep>,
     /// Free disk space below which it pauses, as `storage.reserve` of a topology [default: 256MB]
-    #[arg(long, value_name = "SIZE", value_parser = field::<Reserve>)]
+    #[arg(long, value_name = "SIZE", value_parser = args::field::<Reserve>)]
     reserve: Option<Reserve>,
+    /// Start without the stored chain, which it fetches from the others
+    #[arg(long)]
+    resync: bool,
     /// Run it in the background, and return when its API answers
     #[arg(long)]
     detach: bool,
@@ -99,6 +106,9 @@ pub struct NodeRun {
     /// This is the background process: its output is the node's log
     #[arg(long, hide = true)]
     daemon: bool,
+    /// This is a process of a devnet: it logs to its folder and ends when its input does
+    #[arg(long, hide = true, conflicts_with_all = ["daemon", "detach"])]
+    supervised: bool,
 }
 
 /// A running node.
@@ -147,14 +157,25 @@ impl NodeRun {
             let _leader = rustix::process::setsid();
         }
         let lock = home.lock()?;
-        match self.daemon {
+        match self.daemon || self.supervised {
             true => launch::log_to_file(home.log_path())?,
             false => launch::log_to_stderr()?,
         }
-        let stop = launch::on_signal()?;
+        let signal = launch::on_signal()?;
+        let orphaned = self.supervised.then(end_of_input).transpose()?;
         let stop = async move {
-            // The sender lives as long as the process.
-            let _signal = stop.await;
+            let orphaned = async {
+                match orphaned {
+                    // An error means the same: nothing more comes.
+                    Some(end) => drop(end.await),
+                    None => std::future::pending().await,
+                }
+            };
+            // The sender of the signal lives as long as the process.
+            tokio::select! {
+                _signal = signal => {}
+                () = orphaned => {}
+            }
         };
         let devnet = document.name.clone();
         let (cx, daemon) = (cx.clone(), self.daemon);
@@ -166,7 +187,7 @@ impl NodeRun {
             }
         };
         let (keep, reserve) = (self.keep.unwrap_or_default(), self.reserve.unwrap_or_default());
-        let options = NodeOptions { keep, reserve };
+        let options = NodeOptions { keep, reserve, resync: self.resync };
         let config = NodeConfig { lock, key, document, peers, listen, outside, options };
         node::run(config, Box::pin(stop), ready).map_err(launch::failure)?;
         match launch::interrupted() {
@@ -301,13 +322,16 @@ impl NodeRun {
             ("--quic", address(self.quic)),
             ("--api-port", self.api_port.map(|port| port.to_string())),
             ("--api", address(self.api)),
-            ("--keep", self.keep.as_ref().map(text_of)),
-            ("--reserve", self.reserve.as_ref().map(text_of)),
+            ("--keep", self.keep.as_ref().map(args::text_of)),
+            ("--reserve", self.reserve.as_ref().map(args::text_of)),
         ];
         for (option, value) in options {
             if let Some(value) = value {
                 command.args([option, &value]);
             }
+        }
+        if self.resync {
+            command.arg("--resync");
         }
         let files = [
             ("--tls-cert", &self.tls_cert),
@@ -323,23 +347,26 @@ impl NodeRun {
     }
 }
 
+/// Resolves when standard input ends: the process at its other end has ended.
+fn end_of_input() -> Result<oneshot::Receiver<()>, CliError> {
+    let (ended, end) = oneshot::channel();
+    let read = move || {
+        // An error ends it as well.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        // The node may have ended by itself.
+        let _ = ended.send(());
+    };
+    let thread = thread::Builder::new().name("input".to_owned()).spawn(read);
+    thread.map_err(|error| CliError::failed(format!("a thread: {error}")))?;
+    Ok(end)
+}
+
 /// Where a control API is reached: its port.
 enum ApiPlace {
     /// On this host only.
     Here(u16),
     /// By other hosts.
     Outside(u16),
-}
-
-/// Reads a value as a topology file has it.
-fn field<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_yaml::from_str(text).map_err(|error| error.to_string())
-}
-
-/// The value's text in a topology file.
-fn text_of(value: &impl Serialize) -> String {
-    let yaml = serde_yaml::to_string(value).expect("a value of a topology");
-    yaml.trim_end().to_owned()
 }
 
 impl StartedNode {

@@ -88,10 +88,11 @@ fn presence(view: &View, to: &mut Registry) -> Result<(), ApiError> {
 
 fn connections(view: &View, to: &mut Registry) {
     let slots = view.backend.slots();
-    let running = slots.iter().filter_map(|slot| Some((slot.name().to_owned(), slot.running()?)));
-    let met: Vec<(String, u64, (Journal, usize))> = running
-        .map(|(name, running)| (name, (running.links)().len() as u64, (running.journal)()))
-        .collect();
+    let met = slots.iter().filter_map(|slot| {
+        let node = slot.running()?.node;
+        Some((slot.name().to_owned(), node.links().len() as u64, node.journal()?))
+    });
+    let met: Vec<(String, u64, (Journal, usize))> = met.collect();
     let of = |name: &str| vec![("validator", name.to_owned())];
     let each = |value: fn(&Journal) -> u64| {
         SeriesTable(met.iter().map(|(name, _, (met, _))| (of(name), counter(value(met)))).collect())

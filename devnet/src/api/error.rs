@@ -118,6 +118,13 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// The refusal of a node, passed on.
+impl From<ErrorDetail> for ApiError {
+    fn from(detail: ErrorDetail) -> Self {
+        Self { status: Self::new(detail.code, "").status, detail }
+    }
+}
+
 impl From<StorageError> for ApiError {
     fn from(error: StorageError) -> Self {
         tracing::error!(%error, "a request could not be answered");

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     faults::{At, Fault, Lie, MAX_DELAY, Rule, Until},
-    types::{self, FaultRequest, FaultSpec, LieKind, Text, same},
+    types::{self, FaultOrder, FaultOrders, FaultRequest, FaultSpec, LieKind, Text, same},
 };
 use cowboy_engine::primitives::Address;
 use cowboy_host::duration::Exact;
@@ -17,6 +17,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::task::spawn_blocking;
 
 /// The maximum time, in milliseconds, after which a fault heals by itself; a permanent fault has no
 /// end.
@@ -24,19 +25,60 @@ const MAX_FOR_MS: u64 = 24 * 3_600 * 1_000;
 
 same!(LieKind = Lie: Ones, Zeros, Flip);
 
-/// All faults in force, oldest first.
+/// All faults in force, oldest first. May block.
 pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
-    backend.faults().rules().iter().map(|rule| convert(backend, rule)).collect()
+    listed(backend, &backend.faults().rules())
+}
+
+/// The rules with their effects at all nodes. May block.
+fn listed(backend: &Backend, rules: &[Rule]) -> Vec<types::Fault> {
+    let nodes = backend.running().into_iter().filter(|_| !rules.is_empty());
+    let apart: Vec<_> = nodes.flat_map(|running| running.node.faults()).collect();
+    let whole = |rule: &Rule| {
+        let mut fault = convert(backend, rule);
+        for at in apart.iter().filter(|at| at.id == fault.id) {
+            fault.dropped = fault.dropped.saturating_add(at.dropped);
+            fault.delayed = fault.delayed.saturating_add(at.delayed);
+            fault.lies = fault.lies.saturating_add(at.lies);
+        }
+        fault
+    };
+    rules.iter().map(whole).collect()
+}
+
+/// A rule as a node in a process of its own is told of it.
+pub(crate) fn order(backend: &Backend, rule: &Rule) -> FaultOrder {
+    let types::Fault { id, fault, seed, .. } = convert(backend, rule);
+    FaultOrder { id, fault, seed }
+}
+
+/// Replaces the faults of this node by those that its devnet has. They may be about nodes that this
+/// one does not know: those have no links here.
+pub(super) fn carry_out(
+    backend: &Backend,
+    orders: &FaultOrders,
+) -> Result<Vec<types::Fault>, ApiError> {
+    let known = |text: &str| Ok(nodes::find(backend, text).unwrap_or_else(|_| text.to_owned()));
+    let read = |order: &FaultOrder| {
+        Ok((order.id, check(backend, &order.fault, &known, &known)?, order.seed))
+    };
+    let rules = orders.faults.iter().map(read).collect::<Result<_, ApiError>>()?;
+    backend.faults().replace(rules);
+    Ok(list(backend))
 }
 
 pub(super) async fn lay(
     backend: &Arc<Backend>,
     request: &FaultRequest,
 ) -> Result<types::Fault, ApiError> {
-    let fault = check(backend, &request.fault)?;
+    let (find, here) =
+        (|text: &str| nodes::find(backend, text), |text: &str| nodes::here(backend, text));
+    let fault = check(backend, &request.fault, &find, &here)?;
     let end = end(request)?;
-    if let Fault::Kill { node } = &fault {
-        nodes::switch(backend.clone(), node, Switch::Kill).await?;
+    match &fault {
+        Fault::Kill { node } => nodes::switch(backend.clone(), node, Switch::Kill).await?,
+        Fault::Pause { node } => nodes::switch(backend.clone(), node, Switch::Freeze).await?,
+        _ => {}
     }
     let until = end.map(|end| match end {
         HealAt::After(time) => Until::Time(SystemTime::now() + time),
@@ -45,6 +87,10 @@ pub(super) async fn lay(
         }
     });
     let rule = backend.faults().lay(fault, request.seed, until);
+    if let Err(reason) = (backend.hooks.carry_out)().await {
+        heal(backend, rule.id).await?;
+        return Err(ApiError::internal(format!("the fault is not in force: {reason}")));
+    }
     let until = rule.until.map(|until| until.to_string());
     tracing::info!(id = rule.id, fault = %rule.fault, until, "fault laid");
     Ok(convert(backend, &rule))
@@ -56,11 +102,13 @@ pub(super) async fn heal_some(
     which: Option<&str>,
 ) -> Result<Vec<types::Fault>, ApiError> {
     let rules = chosen(backend, which)?;
+    let reading = backend.clone();
+    let shown = spawn_blocking(move || listed(&reading, &rules)).await;
     let (mut healed, mut refused) = (Vec::new(), None);
     // A fault that cannot be healed does not keep the others from being healed.
-    for rule in &rules {
-        match heal(backend, rule.id).await {
-            Ok(()) => healed.push(convert(backend, rule)),
+    for fault in shown.map_err(|error| ApiError::internal(error.to_string()))? {
+        match heal(backend, fault.id).await {
+            Ok(()) => healed.push(fault),
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -72,12 +120,17 @@ pub(super) async fn heal_some(
 pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError> {
     let rules = backend.faults().rules();
     let Some(rule) = rules.iter().find(|rule| rule.id == id) else { return Ok(()) };
-    if let Fault::Kill { node } = &rule.fault
-        && !nodes::runs(backend, node)
-    {
-        nodes::switch(backend.clone(), node, Switch::Start).await?;
+    match &rule.fault {
+        Fault::Kill { node } if !nodes::runs(backend, node) => {
+            nodes::switch(backend.clone(), node, Switch::Start).await?;
+        }
+        Fault::Pause { node } => nodes::switch(backend.clone(), node, Switch::Thaw).await?,
+        _ => {}
     }
     backend.faults().lift(id);
+    if let Err(reason) = (backend.hooks.carry_out)().await {
+        tracing::warn!(id, %reason, "a node goes on with a healed fault");
+    }
     tracing::info!(id, fault = %rule.fault, "fault healed");
     Ok(())
 }
@@ -121,11 +174,22 @@ fn end(request: &FaultRequest) -> Result<Option<HealAt>, ApiError> {
     }
 }
 
-fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
+/// Finds a node's name by what a request calls it.
+type Find<'a> = &'a dyn Fn(&str) -> Result<String, ApiError>;
+
+/// Reads a fault. `find` finds any node, `here` one whose fault is this process' to carry out.
+fn check(
+    backend: &Backend,
+    spec: &FaultSpec,
+    find: Find<'_>,
+    here: Find<'_>,
+) -> Result<Fault, ApiError> {
     Ok(match spec {
-        FaultSpec::Kill { at } => Fault::Kill { node: nodes::here(backend, at)? },
-        FaultSpec::Pause { at } => Fault::Pause { node: nodes::here(backend, at)? },
-        FaultSpec::Partition { groups } => Fault::Partition { groups: partition(backend, groups)? },
+        FaultSpec::Kill { at } => Fault::Kill { node: here(at)? },
+        FaultSpec::Pause { at } => Fault::Pause { node: here(at)? },
+        FaultSpec::Partition { groups } => {
+            Fault::Partition { groups: partition(backend, groups, find)? }
+        }
         FaultSpec::Latency { at, delay_us, jitter_us } => {
             let (by, jitter) =
                 (Duration::from_micros(*delay_us), Duration::from_micros(*jitter_us));
@@ -145,18 +209,18 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
                     Exact(MAX_DELAY)
                 )));
             }
-            Fault::Latency { at: place(backend, at)?, by, jitter }
+            Fault::Latency { at: place(backend, at, find)?, by, jitter }
         }
         FaultSpec::Loss { at, per_mille } => {
             if !(1..=1_000).contains(per_mille) {
                 let message = format!("{per_mille} of a thousand cannot be lost");
                 return Err(ApiError::bad_request(message).hint("expected 1 to 1000"));
             }
-            Fault::Loss { at: place(backend, at)?, per_mille: *per_mille }
+            Fault::Loss { at: place(backend, at, find)?, per_mille: *per_mille }
         }
         FaultSpec::Lie { at, votes, of } => {
-            let node = nodes::here(backend, at)?;
-            if backend.slot(&node).is_none() {
+            let node = here(at)?;
+            if !nodes::is_validator(backend, &node) {
                 let message = format!("`{node}` is a runner: only validators vote");
                 return Err(ApiError::bad_request(message).hint("expected a validator"));
             }
@@ -180,11 +244,11 @@ fn registered(backend: &Backend, text: &str) -> Result<(String, Address), ApiErr
     })
 }
 
-fn place(backend: &Backend, text: &str) -> Result<At, ApiError> {
+fn place(backend: &Backend, text: &str, find: Find<'_>) -> Result<At, ApiError> {
     let Some((one, other)) = text.split_once("..") else {
-        return nodes::find(backend, text).map(At::Node);
+        return find(text).map(At::Node);
     };
-    let (one, other) = (nodes::find(backend, one)?, nodes::find(backend, other)?);
+    let (one, other) = (find(one)?, find(other)?);
     if one == other {
         let message = format!("`{}`: a node has no link to itself", shown(text));
         return Err(ApiError::bad_request(message).hint("expected two nodes: A..B"));
@@ -198,7 +262,11 @@ fn place(backend: &Backend, text: &str) -> Result<At, ApiError> {
     Ok(At::link(one, other))
 }
 
-fn partition(backend: &Backend, groups: &[Vec<String>]) -> Result<Vec<BTreeSet<String>>, ApiError> {
+fn partition(
+    backend: &Backend,
+    groups: &[Vec<String>],
+    find: Find<'_>,
+) -> Result<Vec<BTreeSet<String>>, ApiError> {
     let (mut seen, mut named) = (BTreeSet::new(), Vec::new());
     for group in groups {
         if group.is_empty() {
@@ -206,7 +274,7 @@ fn partition(backend: &Backend, groups: &[Vec<String>]) -> Result<Vec<BTreeSet<S
         }
         let mut members = BTreeSet::new();
         for text in group {
-            let node = nodes::find(backend, text)?;
+            let node = find(text)?;
             if !seen.insert(node.clone()) {
                 return Err(ApiError::bad_request(format!("`{node}` is in a partition twice"))
                     .hint("each node is in one group; those not named form a last one"));

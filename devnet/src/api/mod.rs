@@ -30,9 +30,7 @@ pub mod steer;
 mod streams;
 mod view;
 
-pub use backend::{
-    Backend, BackendConfig, BackendError, Hooks, ObservedLink, Running, Switch, ValidatorSlot,
-};
+pub use backend::{Backend, BackendConfig, BackendError, Hooks, Running, Switch, ValidatorSlot};
 pub use cowboy_host::http::{Serving, bind};
 pub use error::funding;
 pub use lane_metrics::LaneMetrics;

@@ -76,6 +76,8 @@ pub(super) async fn switch(
         let verb = match wanted {
             Switch::Start | Switch::Resync => "running",
             Switch::Stop | Switch::Kill => "stopped",
+            Switch::Freeze => "frozen",
+            Switch::Thaw => "going on",
         };
         let others =
             || backend.slots().iter().any(|slot| slot.name() != name && slot.running().is_some());
@@ -84,7 +86,12 @@ pub(super) async fn switch(
             return Err(ApiError::conflict(message)
                 .hint("start others first: cowboyctl validator start NAME"));
         }
-        if wanted != Switch::Resync && runs(&backend, &name) == (wanted == Switch::Start) {
+        let changes_nothing = match wanted {
+            Switch::Start => runs(&backend, &name),
+            Switch::Stop | Switch::Kill => !runs(&backend, &name),
+            Switch::Resync | Switch::Freeze | Switch::Thaw => false,
+        };
+        if changes_nothing {
             return Err(ApiError::conflict(format!("{what} `{name}` is {verb} already")));
         }
         (backend.hooks.switch)(&name, wanted).await.map_err(|reason| {

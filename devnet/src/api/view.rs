@@ -1,7 +1,7 @@
 //! The data that answers a read: one validator's chain, or a glance at all validators.
 
 use super::{
-    backend::{Backend, Running},
+    backend::{Backend, Running, ValidatorSlot},
     error::{ApiError, shown},
 };
 use crate::{
@@ -41,7 +41,7 @@ impl Glance {
     /// The state of validator `node`, which has to run; else the newest of all.
     pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
         let state = match node {
-            Some(node) => chosen(&backend, node)?.ledger.head(),
+            Some(node) => chosen(&backend, node)?.1,
             None => backend.newest(),
         };
         Ok(Self { backend, state })
@@ -83,11 +83,14 @@ impl Glance {
 impl View {
     /// The chain of validator `node`, or of the running validator with the highest head.
     pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
-        let running = match node {
+        let (running, state) = match node {
             Some(node) => chosen(&backend, node)?,
-            None => furthest(&backend)?,
+            None => {
+                let running = furthest(&backend)?;
+                let state = running.ledger.head();
+                (running, state)
+            }
         };
-        let state = running.ledger.head();
         Ok(Self { glance: Glance { backend, state }, running })
     }
 
@@ -181,7 +184,8 @@ impl View {
     }
 }
 
-fn chosen(backend: &Backend, node: &str) -> Result<Running, ApiError> {
+/// A running validator and its newest state.
+fn chosen(backend: &Backend, node: &str) -> Result<(Running, State), ApiError> {
     let slots = backend.slots();
     let address = backend.names.resolve(node);
     let slot = slots.iter().find(|slot| Some(slot.address()) == address);
@@ -193,14 +197,24 @@ fn chosen(backend: &Backend, node: &str) -> Result<Running, ApiError> {
         };
         ApiError::not_found(format!("there is no validator `{}`", shown(node))).hint(hint)
     })?;
-    slot.running().ok_or_else(|| {
-        let name = slot.name();
-        let message = match slot.died() {
-            Some(reason) => format!("validator `{name}` has died: {reason}"),
-            None => format!("validator `{name}` is stopped"),
-        };
-        ApiError::unavailable(message).hint(format!("start it: cowboyctl validator start {name}"))
-    })
+    let running = slot.running().ok_or_else(|| not_running(slot))?;
+    let state = running.head().ok_or_else(|| {
+        let (name, height) = (slot.name(), running.height());
+        let message =
+            format!("validator `{name}` is at block {height}, too far behind to be asked");
+        ApiError::unavailable(message).hint("ask another validator, or wait")
+    })?;
+    Ok((running, state))
+}
+
+/// The refusal of a request that only a running validator answers.
+pub(super) fn not_running(slot: &ValidatorSlot) -> ApiError {
+    let name = slot.name();
+    let message = match slot.died() {
+        Some(reason) => format!("validator `{name}` has died: {reason}"),
+        None => format!("validator `{name}` is stopped"),
+    };
+    ApiError::unavailable(message).hint(format!("start it: cowboyctl validator start {name}"))
 }
 
 /// The running validator with the highest head; among equals, the first wins. So reads without

@@ -281,6 +281,27 @@ impl Ledger {
         Ok(())
     }
 
+    /// As [`Ledger::commit_proved`], for a block that was executed as the child of the newest one.
+    pub fn adopt(
+        &self,
+        executed: ExecutedBlock,
+        proof: Option<&Certificate>,
+    ) -> Result<(), LedgerError> {
+        let _one = self.0.executing.lock();
+        let (height, root) = (executed.block.header.height, executed.root);
+        let state = executed.execution.state.clone();
+        let mut chain = self.0.chain.lock();
+        let (got, newest) = (executed.block.header.parent, &chain.newest().state);
+        if got != newest.head_hash() {
+            let (height, expected) = (newest.height(), newest.head_hash());
+            return Err(LedgerError::Conflict { height, got, expected });
+        }
+        chain.ahead.insert(height, Arc::new(executed));
+        chain.push(Rooted { state, root });
+        drop(chain);
+        self.keep(height, proof).map(drop)
+    }
+
     /// Executes the next final block unless that is done, stores it and informs the subscribers.
     /// `None` for a block that was stored before.
     pub fn commit(
@@ -299,7 +320,21 @@ impl Ledger {
         proof: Option<&Certificate>,
     ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
         self.execute(block, now_ms)?;
-        let height = block.header.height;
+        self.keep(block.header.height, proof)
+    }
+
+    /// Stores blocks that [`Ledger::adopt`] has executed and failed to store.
+    pub fn store_executed(&self) -> Result<(), LedgerError> {
+        let heights: Vec<_> = self.0.chain.lock().ahead.keys().copied().collect();
+        heights.into_iter().try_for_each(|height| self.keep(height, None).map(drop))
+    }
+
+    /// Stores an executed block and informs the subscribers.
+    fn keep(
+        &self,
+        height: Height,
+        proof: Option<&Certificate>,
+    ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
         let (executed, parent) = {
             let chain = self.0.chain.lock();
             let Some(executed) = chain.ahead.get(&height).cloned() else { return Ok(None) };
@@ -307,7 +342,7 @@ impl Ledger {
             (executed, parent.expect("the stored head's state is known").state.clone())
         };
         self.0.store.commit(&BlockRecord {
-            block,
+            block: &executed.block,
             parent: &parent,
             execution: &executed.execution,
             executed_ms: executed.executed_ms,

@@ -445,7 +445,7 @@ impl Mempool {
     }
 
     /// Waits for transactions to gossip and removes up to `bytes` of them, but at least one.
-    pub(super) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
+    pub(crate) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
         loop {
             let batch = self.0.outbox.lock().take(bytes);
             if !batch.is_empty() {

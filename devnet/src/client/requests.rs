@@ -4,14 +4,14 @@ use super::{BlockAt, Client, ClientError, EventStream, malformed};
 use crate::types::{
     Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance, AdvanceRequest,
     Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery, CommitRequest,
-    ComparisonQuery, ConfigureRequest, DryRun, DryRunRequest, DueQuery, DueTimers, EventPage,
-    EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
-    FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
-    JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
-    LogQuery, MruRecord, NameRequest, NodeQuery, OfPipelineQuery, Parameters, Pipeline,
-    PipelineAccepted, PipelineQuery, PipelineRequest, PipelineSummary, PolledJobs, Pool, Presence,
-    PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, RetryRequest, Rollback, Runner,
-    RunnerLoad, SaveRequest, Snapshot, SpeculationEvent, SpeculationEventPage,
+    ComparisonQuery, ConfigureRequest, ConnectedRunner, DryRun, DryRunRequest, DueQuery, DueTimers,
+    EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
+    FailureRequest, Fairness, Fault, FaultOrders, FaultRequest, GovernedParameter, Head, Job,
+    JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
+    LimitRequest, LogQuery, MruRecord, NameRequest, NodeQuery, OfPipelineQuery, Parameters,
+    Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest, PipelineSummary, PolledJobs, Pool,
+    Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, RetryRequest,
+    Rollback, Runner, RunnerLoad, SaveRequest, Snapshot, SpeculationEvent, SpeculationEventPage,
     SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
     SpeculativeProof, StateProof, Status, Stopping, StoreQuery, StreamQuery, TaskDetail,
     TasksCancelled, TasksRetried, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
@@ -86,6 +86,8 @@ requests! {
     validators() -> Vec<Validator> = get ["validators"], &();
     /// A validator, by name or address.
     validator(validator: &str) -> Validator = get ["validators", validator], &();
+    /// A running validator's connections to runners.
+    validator_links(validator: &str) -> Vec<ConnectedRunner> = get ["validators", validator, "links"], &();
     /// Stops a validator.
     stop_validator(validator: &str) -> Validator = post ["validators", validator, "stop"], &();
     /// Starts a stopped validator.
@@ -102,6 +104,8 @@ requests! {
     faults() -> Vec<Fault> = get ["faults"], &();
     /// Injects a fault.
     lay_fault(request: &FaultRequest) -> Fault = post ["faults"], request;
+    /// Tells a node in a process of its own which faults to carry out; returns them.
+    carry_out(orders: &FaultOrders) -> Vec<Fault> = post ["faults", "orders"], orders;
     /// Actors, newest first.
     actors(query: &ActorQuery) -> Vec<ActorSummary> = get ["actors"], query;
     /// An actor, by its address or the beginning of it, and a page of its store.

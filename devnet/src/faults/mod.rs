@@ -9,8 +9,10 @@
 //!
 //! A validator's votes about runners pass through its tap too ([`Tap::vote`]).
 //!
-//! All nodes of a devnet live in one process, so asking at one end of a link is enough. A node that
-//! is unknown to the table (a runner in a separate process) matches no rule by name.
+//! Where all nodes of a devnet live in one process, asking at one end of a link is enough.
+//! Validators in processes of their own have a table each, with the same rules, and know a runner
+//! of another process by the address of its connection ([`Faults::met`]). A node that is unknown to
+//! the table matches no rule by name.
 //!
 //! Several rules may match one message. A rule that cuts the link decides. Otherwise losses are
 //! drawn in the order in which the rules were laid, and otherwise delays add up. Without rules,
@@ -94,6 +96,8 @@ struct FaultTable {
     laid: u64,
     head: u64,
     seats: BTreeMap<PeerSeat, Arc<str>>,
+    /// The seats of nodes that other processes run, by name.
+    met: BTreeMap<Arc<str>, PeerSeat>,
 }
 
 impl Faults {
@@ -118,6 +122,23 @@ impl Faults {
         table.rules.push(rule.clone());
         self.count(&table);
         rule
+    }
+
+    /// Replaces all rules by those with these numbers, faults and seeds. A rule that is there
+    /// already goes on.
+    pub fn replace(&self, rules: Vec<(u64, Fault, u64)>) {
+        let mut table = self.0.table.lock();
+        let (mut before, head) = (std::mem::take(&mut table.rules), table.head);
+        for (id, fault, seed) in rules {
+            let known = before.iter().position(|rule| rule.id == id && rule.fault == fault);
+            let rule = match known {
+                Some(place) => before.swap_remove(place),
+                None => Rule::new(id, fault, seed, head, None),
+            };
+            table.laid = table.laid.max(id);
+            table.rules.push(rule);
+        }
+        self.count(&table);
     }
 
     pub fn lift(&self, id: u64) -> Option<Rule> {
@@ -177,6 +198,22 @@ impl Faults {
     /// Notified when the answer of [`Self::due`] may have changed.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
+    }
+
+    /// Notes the address of a node that another process runs, in place of its last one. A seat that
+    /// a node of this process has stays.
+    pub fn met(&self, address: SocketAddr, node: &str) {
+        let mut table = self.0.table.lock();
+        let (seat, node) = (PeerSeat::Udp(address), Arc::<str>::from(node));
+        if table.seats.contains_key(&seat) {
+            return;
+        }
+        if let Some(before) = table.met.insert(node.clone(), seat.clone())
+            && table.seats.get(&before) == Some(&node)
+        {
+            table.seats.remove(&before);
+        }
+        table.seats.insert(seat, node);
     }
 
     fn seat(&self, seat: PeerSeat, node: Arc<str>) {

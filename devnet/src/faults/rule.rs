@@ -99,6 +99,11 @@ impl Fault {
         }
     }
 
+    /// Whether nodes carry it out on messages or votes.
+    pub const fn concerns_messages(&self) -> bool {
+        !matches!(self, Self::Kill { .. })
+    }
+
     pub(super) const fn concerns_links(&self) -> bool {
         !matches!(self, Self::Kill { .. } | Self::Lie { .. })
     }

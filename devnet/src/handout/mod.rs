@@ -14,6 +14,10 @@ use cowboy_host::located::Located;
 use serde::de::DeserializeOwned;
 use std::{fs::File, io::Read as _, path::Path};
 
+/// The option of `node run` for a process that a devnet starts: it logs to its folder, prints one
+/// line about itself once its API answers, and ends when its standard input does.
+pub const SUPERVISED: &str = "--supervised";
+
 /// The longest file that is read, in bytes. A document with the most validators, runners and
 /// accounts is shorter.
 const MAX_FILE_BYTES: u64 = 8 << 20;

@@ -3,7 +3,7 @@
 
 use super::{
     OrchestratorError,
-    nodes::{Nodes, NodesConfig},
+    nodes::{EndedNode, Nodes, NodesConfig},
     saving,
 };
 use crate::{
@@ -41,6 +41,7 @@ enum NodeRequest {
     Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<Steered>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
+    CarryOut { reply: oneshot::Sender<Result<(), String>> },
     Save { name: Option<Name>, reply: oneshot::Sender<Result<Snapshot, SaveError>> },
 }
 
@@ -80,7 +81,7 @@ impl Supervisor {
 
     pub(super) fn hooks(&self) -> Hooks {
         let all = || self.clone();
-        let (switching, steering, changing, saving) = (all(), all(), all(), all());
+        let (switching, steering, changing, saving, telling) = (all(), all(), all(), all(), all());
         let shutdown = self.shutdown.clone();
         Hooks {
             switch: Box::new(move |node, to| {
@@ -108,6 +109,13 @@ impl Supervisor {
                     asked.await.unwrap_or_else(stopping)
                 })
             }),
+            carry_out: Box::new(move || {
+                let nodes = telling.clone();
+                Box::pin(async move {
+                    let asked = nodes.ask(|reply| NodeRequest::CarryOut { reply });
+                    asked.await.unwrap_or_else(|| Err(STOPPING.to_owned()))
+                })
+            }),
             save: Box::new(move |name| {
                 let nodes = saving.clone();
                 Box::pin(async move {
@@ -123,12 +131,12 @@ impl Supervisor {
 }
 
 impl Requests {
-    pub(super) fn start(
+    pub(super) async fn start(
         self,
         context: tokio::Context,
         config: NodesConfig,
     ) -> Result<Supervised, OrchestratorError> {
-        let nodes = Nodes::start_all(&context, config)?;
+        let nodes = Nodes::start_all(&context, config).await?;
         let (failed, failures) = mpsc::channel(FAILURES);
         let shutdown = self.shutdown.clone();
         let task = context
@@ -181,10 +189,13 @@ async fn answer(nodes: &mut Nodes, request: NodeRequest) {
             let _ = reply.send(nodes.runners.steer(&runner, &steer));
         }
         NodeRequest::Join { name, reply } => {
-            let _ = reply.send(nodes.join(name).map_err(MembershipError::from));
+            let _ = reply.send(nodes.join(name).await.map_err(MembershipError::from));
         }
         NodeRequest::Leave { validator, reply } => {
             let _ = reply.send(nodes.leave(&validator).await.map_err(MembershipError::from));
+        }
+        NodeRequest::CarryOut { reply } => {
+            let _ = reply.send(nodes.carry_out().await);
         }
         NodeRequest::Save { name, reply } => {
             let saving = saving::save(nodes, name).await;
@@ -218,15 +229,22 @@ async fn run(
             }
             _ = clock_looks.tick() => nodes.look_at_clock().await,
             _ = looks.tick() => nodes.look_at_space().await,
-            (name, error) = nodes.ended() => {
-                if !nodes.goes_on(&name, &error).await {
-                    let node = name.to_string();
-                    nodes.died(&name, error.to_string());
-                    if nodes.lacks_quorum() {
+            ended = nodes.ended() => {
+                let down = match ended {
+                    EndedNode::Here(name, error) => {
+                        let down = !nodes.goes_on(&name, &error).await;
                         let error = error.to_string();
-                        // The queue is full: as many failures as validators wait already.
-                        let _ = failed.try_send(OrchestratorError::Node { node, error });
+                        down.then(|| nodes.died(&name, error.clone())).map(|()| (name, error))
                     }
+                    EndedNode::Process(name, how) => {
+                        nodes.process_ended(&name, &how).await;
+                        Some((name, how))
+                    }
+                };
+                if let Some((name, error)) = down.filter(|_| nodes.lacks_quorum()) {
+                    let node = name.to_string();
+                    // The queue is full: as many failures as validators wait already.
+                    let _ = failed.try_send(OrchestratorError::Node { node, error });
                 }
             }
         }

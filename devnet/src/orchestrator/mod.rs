@@ -10,6 +10,7 @@
 //! | [`node`] | the life of one validator in a process of its own |
 //! | `event_loop` | the task that owns the nodes: requests, clock, disk, nodes that end |
 //! | `nodes` | starting and stopping validators and runners, and recovery of validators |
+//! | `processes` | validators in processes of their own, which this one starts and follows |
 //! | `members` | which validators this process has |
 //! | `saving` | snapshots of a running devnet |
 //! | `readiness`, `expiry`, `schedules` | tasks of their own: ready or not, healed faults, fires |
@@ -24,6 +25,7 @@ mod members;
 pub mod node;
 mod nodes;
 pub mod ports;
+mod processes;
 mod readiness;
 mod run;
 mod saving;
@@ -31,6 +33,7 @@ mod schedules;
 pub mod space;
 
 pub use crate::home;
+pub use processes::end_left;
 pub use run::{DevnetConfig, Notice, Ready, run};
 
 use self::{home::HomeError, ports::PortError, space::Short};
@@ -78,6 +81,8 @@ pub enum OrchestratorError {
     OfDevnet { folder: PathBuf },
     #[error("{folder}: the folder of a node of chain {got}, not of {expected}")]
     OtherChain { folder: PathBuf, got: String, expected: String },
+    #[error("`hosts: process` needs a program that runs nodes")]
+    NoProgram,
     #[error("{part} ended by itself: {reason}")]
     Ended { part: &'static str, reason: String },
     #[error("{node}: {error}")]

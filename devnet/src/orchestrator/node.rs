@@ -79,6 +79,8 @@ pub struct NodeOptions {
     pub keep: Keep,
     /// Free space to keep on its disk.
     pub reserve: Reserve,
+    /// Whether it starts without its stored chain, which it fetches from the others.
+    pub resync: bool,
 }
 
 /// The addresses that a node listens on.
@@ -149,7 +151,7 @@ async fn live(
     ready: impl FnOnce(&DevnetRecord),
 ) -> Result<(), OrchestratorError> {
     let NodeConfig { lock, key, document, peers, listen, outside, options } = config;
-    let NodeOptions { keep, reserve } = options;
+    let NodeOptions { keep, reserve, .. } = options;
     lock.clean()?;
     let home = lock.home().clone();
     let name = name_of(&document, &key)?;
@@ -209,7 +211,7 @@ async fn live(
     })?);
     let member = Member { name: name.clone(), keys, p2p: listen.p2p, quic: listen.quic };
     let chain_id = document.genesis.chain_id();
-    let mut supervised = requests.start(
+    let supervised = requests.start(
         context.child("node"),
         NodesConfig {
             block_time: document.block_time,
@@ -224,8 +226,11 @@ async fn live(
             rpc_url: rpc_url.clone(),
             agent: None,
             pool: None,
+            handout: None,
+            afresh: options.resync,
         },
-    )?;
+    );
+    let mut supervised = supervised.await?;
     let mut api = server::start(listener, backend.clone());
     let mut for_others = outside.map(|(listener, OutsideApi { tls, token, .. })| {
         server::start_for_others(listener, backend.clone(), tls, &token)

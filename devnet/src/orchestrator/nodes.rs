@@ -1,25 +1,28 @@
 //! The nodes of a devnet: its validators, started and stopped on request, and its runners.
 
+mod here;
+mod meeting;
 mod recovery;
 mod runners;
 
 pub(super) use self::runners::RunnerNode;
 
-use self::{recovery::Repair, runners::Runners};
+use self::{here::Here, meeting::Meeting, recovery::Repair, runners::Runners};
 use super::{
     OrchestratorError,
     clock::ClockReading,
     home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
+    processes::{Handout, Processes, ProcessesConfig},
     readiness,
 };
 use crate::{
     agent::Agent,
-    api::backend::{Backend, MembershipError, ObservedLink, ReportedProgress, Running, Switch},
+    api::backend::{Backend, MembershipError, Running, Switch},
     chain::{
         known::Known,
-        ledger::{self, ExecutedBlock, Ledger},
+        ledger::{self, ExecutedBlock},
     },
     client::Client,
     consensus::{
@@ -36,11 +39,10 @@ use crate::{
     topology::{Name, Reserve},
     transport::{quic::QuicListener, tls::Identity},
     validator::{
-        gateway::{self, Connected, Gateway},
+        gateway::{self, Gateway},
         limiter::BucketLimits,
         node::{ValidatorConfig, ValidatorHandle, start_validator},
-        rebuild::{self, RebuildError, Rebuilt},
-        service,
+        rebuild, service,
     },
 };
 use commonware_cryptography::Signer as _;
@@ -48,13 +50,11 @@ use commonware_runtime::{Spawner as _, Storage as _, Supervisor as _, tokio};
 use cowboy_engine::{
     chain::Genesis,
     primitives::{Address, Height},
-    wire::JobProgress,
 };
 use cowboy_host::{duration::Plain, files::create_private_dir};
 use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -84,6 +84,10 @@ pub(super) struct NodesConfig {
     pub(super) agent: Option<Agent>,
     /// The pool that runs commands delivered by lease.
     pub(super) pool: Option<Arc<dyn executor::CommandPool>>,
+    /// What validators in processes of their own are given; `None`: they run in this process.
+    pub(super) handout: Option<Handout>,
+    /// A validator's stored chain is removed first, and fetched from the others.
+    pub(super) afresh: bool,
 }
 
 pub(super) struct RunningValidator {
@@ -97,7 +101,10 @@ pub(super) struct Nodes {
     pub(super) context: tokio::Context,
     pub(super) config: NodesConfig,
     known: Known,
+    /// The validators that run in this process.
     pub(super) validators: BTreeMap<Name, RunningValidator>,
+    /// Those in processes of their own, if the devnet has such.
+    pub(super) processes: Option<Processes>,
     /// Validators that are paused until the reserve is free.
     paused: BTreeSet<Name>,
     /// Validators that ended on a full disk and wait for space.
@@ -113,9 +120,9 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Damage in one validator's files affects only that one while the others have a quorum.
-    pub(super) fn start_all(
+    pub(super) async fn start_all(
         context: &tokio::Context,
-        config: NodesConfig,
+        mut config: NodesConfig,
     ) -> Result<Self, OrchestratorError> {
         let api = Client::new(&config.rpc_url)
             .map_err(|error| OrchestratorError::Node {
@@ -139,9 +146,24 @@ impl Nodes {
         };
         let runners = Runners::new(context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
+        let processes = config.handout.take().map(|handout| {
+            let parts = ProcessesConfig {
+                home: config.home.clone(),
+                members: config.members.all(),
+                backend: config.backend.clone(),
+                keep: config.keep,
+                reserve: config.reserve,
+                handout,
+            };
+            Processes::new(context, parts).map_err(|error| {
+                let node = "the nodes' processes".to_owned();
+                OrchestratorError::Node { node, error }
+            })
+        });
         let mut nodes = Nodes {
             known: Known::default(),
             validators: BTreeMap::new(),
+            processes: processes.transpose()?,
             paused: BTreeSet::new(),
             starved: BTreeSet::new(),
             short_at: None,
@@ -152,13 +174,15 @@ impl Nodes {
             context: context.child("nodes"),
             config,
         };
+        let failed = match &mut nodes.processes {
+            Some(processes) => processes.start_all(&members).await,
+            None => nodes.start_all_here(&members).await,
+        };
         let mut first = None;
-        for member in &members {
-            if let Err(error) = nodes.start(member) {
-                let node = member.name.to_string();
-                nodes.died(&member.name, error.clone());
-                first.get_or_insert(OrchestratorError::Node { node, error });
-            }
+        for (name, error) in failed {
+            nodes.died(&name, error.clone());
+            let node = name.to_string();
+            first.get_or_insert(OrchestratorError::Node { node, error });
         }
         if let Some(failure) = first.filter(|_| nodes.lacks_quorum()) {
             return Err(failure);
@@ -176,14 +200,52 @@ impl Nodes {
         self.config.members.get(name).cloned()
     }
 
+    async fn start_all_here(&mut self, members: &[Member]) -> Vec<(Name, String)> {
+        let mut failed = Vec::new();
+        for member in members {
+            if self.config.afresh {
+                // An error shows when the validator starts.
+                let _ = self.forget(&member.name).await;
+            }
+            if let Err(error) = self.start_here(member) {
+                failed.push((member.name.clone(), error));
+            }
+        }
+        failed
+    }
+
+    /// Whether a validator runs, in this process or in one of its own.
+    fn runs(&self, name: &Name) -> bool {
+        let apart = self.processes.as_ref().is_some_and(|processes| processes.is_running(name));
+        apart || self.validators.contains_key(name)
+    }
+
+    /// The validators that run.
+    pub(super) fn running(&self) -> Vec<Name> {
+        let here = self.validators.keys().cloned();
+        here.chain(self.processes.iter().flat_map(Processes::running)).collect()
+    }
+
     /// Starts a validator on its existing storage.
-    pub(super) fn start(&mut self, member: &Member) -> Result<(), String> {
+    pub(super) async fn start(&mut self, member: &Member) -> Result<(), String> {
+        match &mut self.processes {
+            Some(processes) => processes.start(member, self.config.members.all(), false).await,
+            None => self.start_here(member),
+        }
+    }
+
+    fn start_here(&mut self, member: &Member) -> Result<(), String> {
         let Member { name, keys, p2p, quic } = member;
         let config = &self.config;
         let folder = config.home.validator_path(name);
         create_private_dir(&folder).map_err(|error| error.to_string())?;
         let chain_id = config.genesis.chain_id();
-        let ledger = self.chain(member, &folder)?;
+        let others = self.config.members.all().iter().filter(|other| other.name != *name);
+        let others: Vec<_> = others
+            .map(|other| self.config.home.validator_path(&other.name).join("index.db"))
+            .collect();
+        let (genesis, path) = (&self.config.genesis, folder.join("index.db"));
+        let ledger = rebuild::open_chain(name.as_str(), &path, genesis, self.config.keep, &others)?;
         let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
         let faults = config.backend.faults().clone();
         let tap = Tap::new(faults.clone(), name.as_str());
@@ -218,7 +280,7 @@ impl Nodes {
                     gateway.clone(),
                     results,
                     key,
-                    listener,
+                    Meeting { listener, backend: config.backend.clone() },
                     config.block_time,
                 )),
             },
@@ -231,17 +293,12 @@ impl Nodes {
         let blocks = services.ledger.subscribe();
         let tell = move |block: &ExecutedBlock| faults.reached(block.block.header.height.get());
         self.context.child("heights").spawn(move |_| ledger::follow(blocks, tell));
-        let (links, progressing, met) = (gateway.clone(), gateway.clone(), gateway.clone());
         if let Some(slot) = config.backend.slot(name.as_str()) {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
+                reached: None,
                 mempool: services.mempool.clone(),
-                progress: Arc::new(move |job_id| {
-                    progressing.progress(job_id).into_iter().map(progress).collect()
-                }),
-                journal: Arc::new(move || (met.journal(), met.half_open())),
-                handed_in: gateway.handed_in(),
-                links: Arc::new(move || links.connected().into_iter().map(link).collect()),
+                node: Arc::new(Here(gateway.clone())),
                 quic: *quic,
                 p2p: *p2p,
             });
@@ -253,37 +310,6 @@ impl Nodes {
         }
         self.validators.insert(name.clone(), RunningValidator { handle, gateway, tap, from });
         Ok(())
-    }
-
-    /// Opens a validator's chain from its store. A damaged store is rebuilt. If the others no
-    /// longer have the blocks that it lacks, it becomes a copy of another validator's store.
-    fn chain(&self, member: &Member, folder: &Path) -> Result<Ledger, String> {
-        let (genesis, keep, name) = (&self.config.genesis, self.config.keep, &member.name);
-        let told = |error: RebuildError| format!("{}: {error}", folder.display());
-        let path = folder.join("index.db");
-        let (ledger, rebuilt) = rebuild::open(&path, genesis, keep).map_err(told)?;
-        if let Some(Rebuilt { damage, aside, up_to, .. }) = rebuilt {
-            let aside = aside.display();
-            tracing::warn!(
-                validator = %name, %damage, %aside,
-                "its store is damaged: rebuilt up to block {up_to}, other validators have the rest"
-            );
-        }
-        let others = self.config.members.all().iter().filter(|other| other.name != *name);
-        let others: Vec<_> = others
-            .map(|other| self.config.home.validator_path(&other.name).join("index.db"))
-            .collect();
-        match rebuild::copied(&path, &ledger, genesis, keep, &others).map_err(told)? {
-            Some((copy, from)) => {
-                let (height, from) = (copy.head().height(), from.display());
-                tracing::warn!(
-                    validator = %name, %from,
-                    "the others have dropped the blocks that it lacks: copied up to block {height}"
-                );
-                Ok(copy)
-            }
-            None => Ok(ledger),
-        }
     }
 
     /// Removes a stopped validator's store of the chain. Its votes stay.
@@ -307,6 +333,9 @@ impl Nodes {
     /// Stops a validator: runners are informed, and its state is saved for the next start.
     pub(super) async fn stop(&mut self, name: &Name) {
         self.forget_pause(name);
+        if let Some(processes) = &mut self.processes {
+            return processes.stop(name).await;
+        }
         let Some(validator) = self.take(name) else { return };
         validator.gateway.close(&self.context).await;
         let ledger = validator.handle.services().ledger.clone();
@@ -325,6 +354,9 @@ impl Nodes {
     /// disk is left for the next start.
     async fn kill(&mut self, name: &Name) {
         self.forget_pause(name);
+        if let Some(processes) = &mut self.processes {
+            return processes.kill(name).await;
+        }
         let Some(validator) = self.take(name) else { return };
         validator.tap.silence();
         validator.handle.stop().await;
@@ -359,12 +391,16 @@ impl Nodes {
     }
 
     /// Adds a validator, which follows the chain from now on.
-    pub(super) fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
+    pub(super) async fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
+        if self.processes.is_some() {
+            return Err(MemberError::Apart);
+        }
         let member = self.config.members.join(name)?;
         let name = member.name.to_string();
         self.config.backend.add_validator(&name, member.keys.public());
         self.targets.listening(self.config.members.for_runners());
-        self.start(&member).map_err(|reason| MemberError::Node { name: name.clone(), reason })?;
+        let started = self.start(&member).await;
+        started.map_err(|reason| MemberError::Node { name: name.clone(), reason })?;
         Ok(name)
     }
 
@@ -389,11 +425,11 @@ impl Nodes {
     pub(super) async fn switch(&mut self, node: &str, to: Switch) -> Result<(), String> {
         if let Some(member) = self.member(node) {
             return match to {
-                Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
+                Switch::Start if self.runs(&member.name) => Ok(()),
                 Switch::Start => {
                     self.repairs.remove(&member.name);
                     let member = self.released(&member).await?;
-                    self.start(&member)
+                    self.start(&member).await
                 }
                 Switch::Stop => {
                     self.stop(&member.name).await;
@@ -406,8 +442,21 @@ impl Nodes {
                 Switch::Resync => {
                     self.stop(&member.name).await;
                     let member = self.released(&member).await?;
-                    self.forget(&member.name).await.map_err(|error| error.to_string())?;
-                    self.start(&member)
+                    match &mut self.processes {
+                        Some(processes) => {
+                            processes.start(&member, self.config.members.all(), true).await
+                        }
+                        None => {
+                            self.forget(&member.name).await.map_err(|error| error.to_string())?;
+                            self.start_here(&member)
+                        }
+                    }
+                }
+                Switch::Freeze | Switch::Thaw => {
+                    if let Some(processes) = &self.processes {
+                        processes.freeze(&member.name, to == Switch::Freeze);
+                    }
+                    Ok(())
                 }
             };
         }
@@ -423,6 +472,8 @@ impl Nodes {
                 Ok(())
             }
             Switch::Resync => Err(format!("`{node}` is a runner: it stores no chain")),
+            // Its tap does it.
+            Switch::Freeze | Switch::Thaw => Ok(()),
             Switch::Stop => {
                 self.runners.stop_one(runner).await;
                 Ok(())
@@ -432,23 +483,61 @@ impl Nodes {
 
     pub(super) async fn stop_all(&mut self) {
         self.runners.stop().await;
+        if let Some(processes) = &mut self.processes {
+            return processes.stop_all().await;
+        }
         let names: Vec<Name> = self.validators.keys().cloned().collect();
         for name in &names {
             self.stop(name).await;
         }
     }
 
-    pub(super) async fn ended(&mut self) -> (Name, EngineError) {
+    /// Resolves when a validator has ended by itself.
+    pub(super) async fn ended(&mut self) -> EndedNode {
         let running = self.validators.iter_mut().map(|(name, validator)| {
             let name = name.clone();
-            validator.handle.ended().map(move |error| (name, error)).boxed()
+            validator.handle.ended().map(move |error| EndedNode::Here(name, error)).boxed()
         });
-        let running: Vec<_> = running.collect();
-        if running.is_empty() {
+        let apart = self.processes.as_mut().map(|processes| {
+            processes.ended().map(|(name, how)| EndedNode::Process(name, how)).boxed()
+        });
+        let all: Vec<_> = running.chain(apart).collect();
+        if all.is_empty() {
             return std::future::pending().await;
         }
-        select_all(running).await.0
+        select_all(all).await.0
     }
+
+    /// Handles a process that has ended by itself: starts it again if the topology asks for that.
+    pub(super) async fn process_ended(&mut self, name: &Name, how: &str) {
+        let (Some(processes), Some(member)) =
+            (&mut self.processes, self.config.members.get(name.as_str()))
+        else {
+            return;
+        };
+        let mut how = how.to_owned();
+        while processes.bury(name, &how) {
+            match processes.start(member, self.config.members.all(), false).await {
+                Ok(()) => return,
+                Err(error) => how = error,
+            }
+        }
+    }
+
+    /// Tells nodes in processes of their own which faults are in force.
+    pub(super) async fn carry_out(&self) -> Result<(), String> {
+        match &self.processes {
+            Some(processes) => processes.carry_out().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// A validator that has ended by itself.
+pub(super) enum EndedNode {
+    Here(Name, EngineError),
+    /// Its own process has ended, with how.
+    Process(Name, String),
 }
 
 impl From<MemberError> for MembershipError {
@@ -458,6 +547,7 @@ impl From<MemberError> for MembershipError {
             MemberError::Taken(_)
             | MemberError::Serves(_)
             | MemberError::OneOnly
+            | MemberError::Apart
             | MemberError::NoRoom
             | MemberError::TooMany => Self::Conflict(error.to_string()),
             MemberError::Ports(_)
@@ -465,25 +555,5 @@ impl From<MemberError> for MembershipError {
             | MemberError::InUse { .. }
             | MemberError::Node { .. } => Self::Failed(error.to_string()),
         }
-    }
-}
-
-fn link(connected: Connected) -> ObservedLink {
-    ObservedLink {
-        runner: connected.runner,
-        refused: connected.refused,
-        unmet: connected.unmet,
-        load: connected.load,
-        last_ping: connected.last_ping,
-        withdrawn: connected.withdrawn.iter().map(ToString::to_string).collect(),
-    }
-}
-
-fn progress((runner, said, height): (Address, JobProgress, Height)) -> ReportedProgress {
-    ReportedProgress {
-        runner,
-        percent: said.fraction.get(),
-        detail: said.detail.map(|detail| detail.to_string()),
-        height,
     }
 }

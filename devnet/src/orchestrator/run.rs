@@ -8,6 +8,7 @@ use super::{
     home::{DevnetHome, DevnetRecord, HomeError, Lock, new_token},
     members::Members,
     nodes::{NodesConfig, RunnerNode},
+    processes::Handout,
     readiness, schedules, space,
 };
 use crate::{
@@ -19,12 +20,13 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
+    handout::GenesisDocument,
     pool::Pool,
-    topology::{Name, Plan},
+    topology::{Hosts, Name, Plan},
     types::Text,
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::primitives::Address;
+use cowboy_engine::{chain::Genesis, primitives::Address};
 use cowboy_host::{
     files::{FileError, create_private_dir, write_private},
     last_words,
@@ -50,10 +52,11 @@ const LEASES_GRACE: Duration = Duration::from_secs(2);
 pub struct DevnetConfig {
     pub plan: Plan,
     pub lock: Lock,
-    /// The program that makes its proofs in separate processes. It must call
-    /// [`prove_for_parent`](crate::agent::prove_for_parent) when started with
-    /// [`PROVER`](crate::agent::PROVER). `None`: this process makes the proofs.
-    pub prover: Option<PathBuf>,
+    /// The program that makes its proofs in separate processes, and runs its validators if the
+    /// topology asks for that. It must call [`prove_for_parent`](crate::agent::prove_for_parent)
+    /// when started with [`PROVER`](crate::agent::PROVER), and [`run`](super::node::run) when
+    /// started as `node run`. `None`: this process does both.
+    pub program: Option<PathBuf>,
 }
 
 /// Reports of a running devnet.
@@ -82,7 +85,7 @@ pub fn run(
 ) -> Result<(), OrchestratorError> {
     let started = Instant::now();
     // Dropped after the runtime and all its threads, so that the next holder finds nothing running.
-    let DevnetConfig { plan, lock, prover } = config;
+    let DevnetConfig { plan, lock, program } = config;
     files::prepare(files::needed(&plan))?;
     last_words::keep();
     if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
@@ -90,7 +93,7 @@ pub fn run(
     }
     let data = lock.home().data_path();
     create_private_dir(&data)?;
-    runtime(&data).start(|context| live(context, (plan, prover), &lock, started, stop, observe))
+    runtime(&data).start(|context| live(context, (plan, program), &lock, started, stop, observe))
 }
 
 /// The runtime of the validators whose files are in `data`.
@@ -107,7 +110,7 @@ pub(super) fn runtime(data: &Path) -> tokio::Runner {
 
 async fn live(
     context: tokio::Context,
-    (plan, prover): (Plan, Option<PathBuf>),
+    (plan, program): (Plan, Option<PathBuf>),
     lock: &Lock,
     started: Instant,
     stop: BoxFuture<'static, ()>,
@@ -141,7 +144,9 @@ async fn live(
         names.into_iter().map(|n| (n.to_string(), plan.key(n).address())).collect()
     };
     let started_at = Timestamp::now();
-    let agent = plan.agent().map(|name| {
+    // It sends errands over connections of its own process' validators.
+    let named = plan.agent().filter(|_| plan.hosts == Hosts::InProcess);
+    let agent = named.map(|name| {
         let runners = plan.runners.iter();
         Agent::open(agent::AgentConfig {
             key: plan.key(name),
@@ -149,7 +154,7 @@ async fn live(
             scheme: genesis.params.tasks.scheme.clone(),
             bonds: genesis.params.tasks.bonds,
             proof_seed: proof_seed(plan.seed),
-            prover,
+            prover: program.clone(),
             chain_id: genesis.chain_id(),
             block_time: plan.block_time,
             runners: runners.map(|r| (plan.key(&r.name).address(), r.name.to_string())).collect(),
@@ -183,7 +188,7 @@ async fn live(
         speculation,
     })?);
     let rpc_url = format!("http://{address}");
-    let mut supervised = requests.start(
+    let supervised = requests.start(
         context.child("devnet"),
         NodesConfig {
             block_time: plan.block_time,
@@ -202,8 +207,11 @@ async fn live(
             rpc_url: rpc_url.clone(),
             agent: agent.clone(),
             pool: Some(Arc::new(Pool::new(own))),
+            handout: handout(&plan, &genesis, program)?,
+            afresh: false,
         },
-    )?;
+    );
+    let mut supervised = supervised.await?;
     let mut api = server::start(listener, backend.clone());
     let expiry = context.child("expiry").spawn({
         let backend = backend.clone();
@@ -262,6 +270,21 @@ async fn live(
     }
     let stopped = end(agent, supervised, leases, api, lock).await;
     failed.map_or(stopped, Err)
+}
+
+/// What validators in processes of their own are given; `None` if the plan has none.
+fn handout(
+    plan: &Plan,
+    genesis: &Genesis,
+    program: Option<PathBuf>,
+) -> Result<Option<Handout>, OrchestratorError> {
+    if plan.hosts == Hosts::InProcess {
+        return Ok(None);
+    }
+    let program = program.ok_or(OrchestratorError::NoProgram)?;
+    let document = GenesisDocument::of(plan, genesis.clone());
+    let plans = plan.validators.iter().map(|v| (v.name.clone(), v.process.clone())).collect();
+    Ok(Some(Handout { program, document, plans }))
 }
 
 /// The token of earlier runs, or a new one.

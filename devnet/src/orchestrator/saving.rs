@@ -42,7 +42,7 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
         // Checked first, before anything is stopped in vain.
         return Err(SnapshotError::Exists(name.clone()).into());
     }
-    let running: Vec<Name> = nodes.validators.keys().cloned().collect();
+    let running = nodes.running();
     let waiting = waiting(nodes);
     tracing::info!(validators = running.len(), "stopping for a snapshot");
     let stopped = Instant::now();
@@ -73,6 +73,8 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
             let _ = services.submit(transaction.clone());
         }
     }
+    // Processes that start again get what waits from the mempool of this one.
+    blocks.extend(nodes.processes.as_ref().map(|processes| processes.ledger().subscribe()));
     tracing::info!(after_ms = stopped.elapsed().as_millis(), "copied, and started again");
     let draft = copied?;
     match dead.is_empty() {
@@ -103,7 +105,7 @@ pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, 
 async fn restart(nodes: &mut Nodes, validator: &Name) -> Result<(), String> {
     let Some(member) = nodes.member(validator.as_str()) else { return Ok(()) };
     let member = nodes.released(&member).await?;
-    nodes.start(&member)
+    nodes.start(&member).await
 }
 
 /// The waiting transactions of all validators, each once.

@@ -66,6 +66,7 @@ pub(super) fn short(home: &DevnetHome, reserve: Size, more: u64) -> Option<Short
     let folders = [
         home.path().to_owned(),
         home.validators_path(),
+        home.nodes_path(),
         data.join("consensus"),
         data,
         home.log_path().parent().unwrap_or(home.path()).to_owned(),

@@ -61,7 +61,7 @@ fn a_devnet_boots_runs_a_job_and_stops() {
                 ready.send(up.clone()).unwrap();
             }
         };
-        run(DevnetConfig { plan, lock, prover: None }, std::future::pending().boxed(), observe)
+        run(DevnetConfig { plan, lock, program: None }, std::future::pending().boxed(), observe)
     });
     let up = came.recv().unwrap();
     let dev: Name = "dev-0".parse().unwrap();

@@ -1,6 +1,7 @@
 //! A runner's key file: 64 hex digits on one line, readable only by its owner.
 
 use cowboy_engine::primitives::SecretKey;
+use cowboy_host::files::{FileError, write_private};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read as _, Write as _},
@@ -84,6 +85,11 @@ pub fn write(path: &Path, key: &SecretKey) -> Result<(), KeyFileError> {
         file.sync_all()
     });
     written.map_err(KeyFileError::io(path))
+}
+
+/// Writes a key to a file, which may exist.
+pub fn replace(path: &Path, key: &SecretKey) -> Result<(), FileError> {
+    write_private(path, &format!("{}\n", hex::encode(key.to_bytes())))
 }
 
 #[cfg(test)]

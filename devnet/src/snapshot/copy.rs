@@ -12,10 +12,22 @@ use std::{
 };
 
 /// A devnet's SQLite files, by path components; [`ANY`] matches any name.
-const DATABASES: [&[&str]; 3] =
-    [&["validators", ANY, "index.db"], &["data", "speculation.db"], &["lease", "lease.db"]];
-/// Uploads in progress: a client whose upload is lost begins it again.
-const UPLOADS: &[&str] = &["lease", "tmp"];
+const DATABASES: [&[&str]; 5] = [
+    &["validators", ANY, "index.db"],
+    &["nodes", ANY, "validators", ANY, "index.db"],
+    &["data", "followed", "index.db"],
+    &["data", "speculation.db"],
+    &["lease", "lease.db"],
+];
+/// Uploads in progress, which a client begins again, and what a node's process makes again.
+const TRANSIENT: [&[&str]; 6] = [
+    &["lease", "tmp"],
+    &["nodes", ANY, "lock"],
+    &["nodes", ANY, "devnet.json"],
+    &["nodes", ANY, "token"],
+    &["nodes", ANY, "log"],
+    &["nodes", ANY, "jobs"],
+];
 const ANY: &str = "*";
 /// The files that SQLite keeps next to a database; the copy includes their contents.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -48,7 +60,9 @@ impl CopyKind {
             |place: &Vec<String>| DATABASES.iter().any(|database| is(database, place));
         if DATABASES.iter().any(|database| is(database, place)) {
             Self::Database
-        } else if is(UPLOADS, place) || bare.as_ref().is_some_and(is_companion) {
+        } else if TRANSIENT.iter().any(|part| is(part, place))
+            || bare.as_ref().is_some_and(is_companion)
+        {
             Self::Transient
         } else {
             Self::Plain

@@ -34,7 +34,7 @@ pub use copy::faults_of;
 pub use load::Loaded;
 
 use crate::{
-    home::{self, DevnetHome, Home, HomeError},
+    home::{self, DevnetHome, Home, HomeError, stored_validators},
     storage::{self, StorageError},
     topology::{Name, TopologyError},
     types::{ChainId, Snapshot, Text},
@@ -68,7 +68,8 @@ const UNFINISHED: &str = ".unfinished-";
 /// The longest [`MANIFEST`], in bytes: its fields take less than a thousand.
 const MAX_MANIFEST: u64 = 64 << 10;
 
-const SAVED: [&str; 6] = ["topology.yaml", "accounts", "validators", "runners", "data", "lease"];
+const SAVED: [&str; 7] =
+    ["topology.yaml", "accounts", "validators", "nodes", "runners", "data", "lease"];
 
 /// Why a snapshot cannot be made, found or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -357,13 +358,12 @@ fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
 /// block are left out.
 pub fn heads(devnet: &Path) -> Result<BTreeMap<String, StoredHead>, SnapshotError> {
     let mut heads = BTreeMap::new();
-    // A folder without files was not copied.
-    for entry in files::entries(&devnet.join("validators"))? {
-        let file = entry.path().join("index.db");
+    for (name, folder) in stored_validators(devnet) {
+        let file = folder.join("index.db");
         if file.is_file()
             && let Some(head) = storage::head_of(&file)?
         {
-            heads.insert(entry.file_name().to_string_lossy().into_owned(), head);
+            heads.insert(name, head);
         }
     }
     Ok(heads)

@@ -1,9 +1,9 @@
 //! The YAML form of a topology: fields and defaults.
 
 use super::{
-    Amount, BlockTime, ConnectivitySection, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
-    MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, SpeculationSection,
-    StorageSection, TasksSection, TimersSection, TopologyError,
+    Amount, BlockTime, ConnectivitySection, Cpus, Hosts, LeaseSection, MAX_ACCOUNTS,
+    MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, Size,
+    SpeculationSection, StorageSection, TasksSection, TimersSection, TopologyError,
 };
 use crate::{executor, telemetry::CollectorUrl, types::same};
 use cowboy_engine::{
@@ -17,7 +17,15 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, SeqAccess, Unexpected, Visitor},
 };
-use std::{fmt, fs::File, io::Read as _, marker::PhantomData, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::File,
+    io::Read as _,
+    marker::PhantomData,
+    ops::Not,
+    path::{Path, PathBuf},
+};
 
 /// A topology file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +33,8 @@ use std::{fmt, fs::File, io::Read as _, marker::PhantomData, path::Path};
 pub struct Topology {
     /// The devnet's name (default `local`).
     pub name: Option<Name>,
+    /// Where the nodes run.
+    pub hosts: Hosts,
     /// Chain parameters, which all validators share.
     pub chain: ChainSection,
     /// The source of the seeds of draws.
@@ -196,6 +206,24 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
 pub struct ValidatorSection {
     /// Its name.
     pub name: Name,
+    /// With `hosts: process`: the `cowboyctl` that it runs (default: the devnet's own).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
+    /// Variables of its environment in addition to the devnet's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The processors that it may use (default: all).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Cpus>,
+    /// The limit of its private writable memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// Whether the kernel may write a core dump of it.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub core_dumps: bool,
+    /// Whether it is started again after it died.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub restart: bool,
 }
 
 /// One runner of a list.

@@ -14,6 +14,7 @@ mod connectivity;
 mod feasibility;
 mod fields;
 mod governed;
+mod hosts;
 mod lease;
 mod plan;
 pub mod reference;
@@ -31,6 +32,7 @@ pub use fields::{
     Topology, ValidatorSection, load_executors,
 };
 pub use governed::field_of;
+pub use hosts::{Cpus, CpusError, Hosts, ProcessPlan};
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,

@@ -2,10 +2,10 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
-    ExtraAccount, Feasibility, LeaseSection, MigrationSection, Name, NodeList, Options,
-    PresenceSection, Reserve, RunnerKind, RunnerSection, SelectionSection, SpeculationSection,
-    StorageSection, TasksSection, TelemetrySection, TimersSection, Topology, TopologyError,
-    ValidatorSection, Visibility, value::within,
+    ExtraAccount, Feasibility, Hosts, LeaseSection, MigrationSection, Name, NodeList, Options,
+    PresenceSection, ProcessPlan, Reserve, RunnerKind, RunnerSection, SelectionSection,
+    SpeculationSection, StorageSection, TasksSection, TelemetrySection, TimersSection, Topology,
+    TopologyError, ValidatorSection, Visibility, value::within,
 };
 use crate::{executor, storage::Keep, telemetry::CollectorUrl};
 use cowboy_engine::{
@@ -26,7 +26,11 @@ use cowboy_host::{
     within::Within,
 };
 use cowboy_lease::machine;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, absolute},
+    time::Duration,
+};
 
 /// The account that `account fund` pays from. Every devnet has it.
 pub const FAUCET: &str = "faucet";
@@ -61,6 +65,8 @@ pub struct Plan {
     pub name: Name,
     /// The chain's name: the devnet's, unless a snapshot was loaded under another name.
     pub chain_name: Name,
+    /// Where the nodes run.
+    pub hosts: Hosts,
     /// The pace of blocks.
     pub block_time: Duration,
     /// The seed from which all keys are derived.
@@ -107,6 +113,8 @@ pub struct Plan {
 pub struct ValidatorPlan {
     /// Its name.
     pub name: Name,
+    /// How its process is run, if it has one of its own.
+    pub process: ProcessPlan,
 }
 
 /// A runner to register and start.
@@ -142,6 +150,8 @@ pub struct AccountPlan {
 pub struct Overrides {
     /// The devnet's name.
     pub name: Option<Name>,
+    /// Where the nodes run.
+    pub hosts: Option<Hosts>,
     /// The number of validators; it replaces a list in the file.
     pub validators: Option<u64>,
     /// The number of runners; it replaces a list in the file.
@@ -175,7 +185,17 @@ impl Topology {
             .map_err(|(field, message)| refused(&[Key("connectivity"), Key(field)], message))?;
         let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
         let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
-        let plan = self.assemble(overrides, speculation, lease);
+        let mut plan = self.assemble(overrides, speculation, lease);
+        let hosts = plan.hosts;
+        for (index, validator) in plan.validators.iter_mut().enumerate() {
+            let checked = validator.process.check(hosts, index);
+            checked.map_err(|(path, message)| refused(&path, message))?;
+            // A relative path means the same from every working directory.
+            if let Some(binary) = &mut validator.process.binary {
+                let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+                *binary = absolute(folder.join(&*binary)).unwrap_or_else(|_| binary.clone());
+            }
+        }
         check_names(self, &plan).map_err(|(path, message)| refused(&path, message))?;
         check_runners(&plan).map_err(|(path, message)| refused(&path, message))?;
         let balances = plan.accounts.iter().map(|account| account.balance);
@@ -201,9 +221,7 @@ impl Topology {
     ) -> Plan {
         let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
         let validators = match (&overrides.validators, &self.validators) {
-            (None, Some(NodeList::List(list))) => {
-                list.iter().map(|v| ValidatorPlan { name: v.name.clone() }).collect()
-            }
+            (None, Some(NodeList::List(list))) => list.iter().map(ValidatorPlan::from).collect(),
             (Some(count), _) | (None, Some(NodeList::Count(count))) => numbered_validators(*count),
             (None, None) => numbered_validators(4),
         };
@@ -230,6 +248,7 @@ impl Topology {
         Plan {
             chain_name: self.chain.name.clone().unwrap_or_else(|| name.clone()),
             name,
+            hosts: overrides.hosts.unwrap_or(self.hosts),
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
@@ -258,13 +277,32 @@ impl Topology {
 }
 
 fn numbered_validators(count: u64) -> Vec<ValidatorPlan> {
-    (0..count as usize).map(|i| ValidatorPlan { name: Name::numbered("validator", i) }).collect()
+    let numbered = |i| Name::numbered("validator", i);
+    let plan = |name| ValidatorPlan { name, process: ProcessPlan::default() };
+    (0..count as usize).map(numbered).map(plan).collect()
 }
 
 fn numbered_runners(count: u64) -> Vec<RunnerPlan> {
     (0..count as usize)
         .map(|i| RunnerPlan::from(&RunnerSection::named(Name::numbered("runner", i))))
         .collect()
+}
+
+impl From<&ValidatorSection> for ValidatorPlan {
+    fn from(section: &ValidatorSection) -> Self {
+        let ValidatorSection { name, binary, env, cpus, memory, core_dumps, restart } =
+            section.clone();
+        let process = ProcessPlan { binary, env, cpus, memory, core_dumps, restart };
+        Self { name, process }
+    }
+}
+
+impl From<&ValidatorPlan> for ValidatorSection {
+    fn from(plan: &ValidatorPlan) -> Self {
+        let ValidatorPlan { name, process } = plan.clone();
+        let ProcessPlan { binary, env, cpus, memory, core_dumps, restart } = process;
+        Self { name, binary, env, cpus, memory, core_dumps, restart }
+    }
 }
 
 impl From<&RunnerSection> for RunnerPlan {
@@ -388,9 +426,9 @@ impl Plan {
             name: account.name.clone(),
             balance: Amount(account.balance),
         };
-        let validator = |v: &ValidatorPlan| ValidatorSection { name: v.name.clone() };
         let topology = Topology {
             name: Some(self.name.clone()),
+            hosts: self.hosts,
             chain: ChainSection {
                 name: Some(self.chain_name.clone()).filter(|name| *name != self.name),
                 block_time: format!("{}ms", self.block_time.as_millis())
@@ -409,7 +447,9 @@ impl Plan {
             lease: LeaseSection::of(&self.lease, self.lease_port),
             storage: StorageSection { keep: self.keep, reserve: self.reserve },
             telemetry: TelemetrySection { otlp: self.collector.clone() },
-            validators: Some(NodeList::List(self.validators.iter().map(validator).collect())),
+            validators: Some(NodeList::List(
+                self.validators.iter().map(ValidatorSection::from).collect(),
+            )),
             runners: Some(NodeList::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {
                 count: within(0),

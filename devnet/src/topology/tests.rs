@@ -132,6 +132,7 @@ fn executors_in_a_file_of_their_own_are_those_of_a_topology() {
 fn the_command_line_wins() {
     let text = "name: a\nvalidators: [{name: alpha}]\nrunners: 2\n";
     let overrides = Overrides {
+        hosts: None,
         name: Some("b".parse().unwrap()),
         validators: Some(3),
         runners: Some(0),
@@ -179,7 +180,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     };
     check(
         "name: x\nvalidatorz: 4\n",
-        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
+        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `hosts`, `chain`, \
          `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, \
          `telemetry`, `validators`, `runners`, `accounts`, `api`",
     );
@@ -280,7 +281,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     );
     check(
         "validators:\n  - name: a\n    stake: 5cby\n",
-        "devnet.yaml:3: validators[0]: unknown field `stake`, expected `name`",
+        "devnet.yaml:3: validators[0]: unknown field `stake`, expected one of `name`, \
+             `binary`, `env`, `cpus`, `memory`, `core_dumps`, `restart`",
     );
     check(
         "validators:\n  - name: a\n  - name: b\n  - name: a\n",

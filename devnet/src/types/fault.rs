@@ -82,6 +82,25 @@ pub enum LieKind {
     Flip,
 }
 
+/// A fault that a node in a process of its own carries out, as its devnet tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FaultOrder {
+    /// Its number.
+    pub id: u64,
+    /// What goes wrong, and where, by name.
+    #[serde(flatten)]
+    pub fault: FaultSpec,
+    /// The seed of losses and jitter.
+    pub seed: u64,
+}
+
+/// The faults that a node carries out, in place of those that it had.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FaultOrders {
+    /// The faults, oldest first. One that the node has by its number goes on.
+    pub faults: Vec<FaultOrder>,
+}
+
 /// A fault in force, or one that was just healed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fault {

@@ -34,6 +34,7 @@
 
 mod actor;
 mod chain;
+mod connection;
 mod error;
 mod evidence;
 mod fault;
@@ -54,6 +55,7 @@ mod value;
 pub use crate::speculation::pipeline::Pipeline as PipelineRequest;
 pub use actor::*;
 pub use chain::*;
+pub use connection::*;
 pub use error::*;
 pub use evidence::*;
 pub use fault::*;

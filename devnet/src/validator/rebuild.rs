@@ -69,6 +69,37 @@ pub fn open(
     Ok((ledger, Some(Rebuilt { damage, aside, up_to, of })))
 }
 
+/// Opens a chain from its store. A damaged store is rebuilt. If the others no longer have the
+/// blocks that it lacks, it becomes a copy of one of their stores, which are at `others`.
+pub fn open_chain(
+    whose: &str,
+    path: &Path,
+    genesis: &Genesis,
+    keep: Keep,
+    others: &[PathBuf],
+) -> Result<Ledger, String> {
+    let told = |error: RebuildError| format!("{}: {error}", path.display());
+    let (ledger, rebuilt) = open(path, genesis, keep).map_err(told)?;
+    if let Some(Rebuilt { damage, aside, up_to, .. }) = rebuilt {
+        let aside = aside.display();
+        tracing::warn!(
+            %whose, %damage, %aside,
+            "its store is damaged: rebuilt up to block {up_to}, other validators have the rest"
+        );
+    }
+    match copied(path, &ledger, genesis, keep, others).map_err(told)? {
+        Some((copy, from)) => {
+            let (height, from) = (copy.head().height(), from.display());
+            tracing::warn!(
+                %whose, %from,
+                "the others have dropped the blocks that it lacks: copied up to block {height}"
+            );
+            Ok(copy)
+        }
+        None => Ok(ledger),
+    }
+}
+
 fn read(path: &Path, genesis: &Genesis, keep: Keep) -> Result<Ledger, LedgerError> {
     let store = ValidatorStore::open(path, genesis.chain_id())?.keeping(keep);
     Ledger::open(genesis, Arc::new(store))

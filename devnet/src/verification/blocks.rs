@@ -57,7 +57,7 @@ pub async fn check(
             if height >= from {
                 report.transactions += step.block.transactions.len() as u64;
                 report.certificates += step.block.certificates.len() as u64;
-                serving(&step.state, height, &mut report.committees);
+                serving(&step.execution.state, height, &mut report.committees);
             }
         }
     }

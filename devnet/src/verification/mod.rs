@@ -28,7 +28,7 @@ pub mod task;
 mod walk;
 
 pub use fault::{Fault, FaultKind};
-pub use replay::{Replay, ReplayedBlock};
+pub use replay::{ROOTS, Replay, ReplayedBlock};
 pub use report::{
     BlocksCheck, Filters, Mismatch, MismatchKind, PresenceCheck, SelectionCheck, TaskCheck,
     TaskVerdict,

@@ -139,10 +139,11 @@ async fn certified(
         };
         for mut step in steps {
             progress(step.block.header.height.get());
-            let place = step.derived.iter().position(|derived| derived.height == height);
+            let place = step.execution.derived.iter().position(|derived| derived.height == height);
             if let Some((place, block)) = place.zip(block.take_if(|_| place.is_some())) {
-                let derived = step.derived.swap_remove(place);
-                let ReplayedBlock { block: embedding, state, .. } = step;
+                let derived = step.execution.derived.swap_remove(place);
+                let ReplayedBlock { block: embedding, execution, .. } = step;
+                let state = execution.state;
                 return Ok(Ok(Some(Certified { block, embedding, derived, state })));
             }
             if step.block.header.height == height {

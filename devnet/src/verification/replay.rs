@@ -23,7 +23,7 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{
-        Block, Certificate, Derived, DrawRecord, Execution, Genesis, GenesisError, Header, State,
+        Block, Certificate, Execution, Genesis, GenesisError, Header, State,
         block::{MAX_OPEN, certify},
         execute,
     },
@@ -43,6 +43,8 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 const REMEMBERED: usize = 2 * (MAX_OPEN + 1);
 /// Number of committees remembered: certificates are of this epoch or the previous one.
 const COMMITTEES: usize = 4;
+/// Number of newest blocks whose state roots a child can name.
+pub const ROOTS: usize = MAX_OPEN + 2;
 /// The maximum number of faults recorded for statements that come with blocks.
 pub const MAX_FAULTS: usize = 64;
 
@@ -52,10 +54,9 @@ pub struct ReplayedBlock {
     pub block: Block,
     pub hash: Hash,
     pub root: Hash,
-    pub state: State,
-    /// The P(h) that its certificates made known.
-    pub derived: Vec<Derived>,
-    pub draws: Vec<DrawRecord>,
+    pub execution: Execution,
+    /// A valid certificate of it; `None` if only a later block's proves it final.
+    pub certificate: Option<Certificate>,
 }
 
 /// A chain executed from genesis on.
@@ -88,17 +89,23 @@ struct Waiting {
 impl Replay {
     pub fn new(genesis: &Genesis) -> Result<Self, GenesisError> {
         let state = genesis.state()?;
-        let roots = VecDeque::from([(Height::GENESIS, state.root())]);
-        Ok(Self {
+        let root = state.root();
+        Ok(Self::after(state, [(Height::GENESIS, root)]))
+    }
+
+    /// Goes on after a trusted state. `roots` are those of the newest [`ROOTS`] blocks or of all,
+    /// the state's own last.
+    pub fn after(state: State, roots: impl IntoIterator<Item = (Height, Hash)>) -> Self {
+        Self {
             state,
-            roots,
+            roots: roots.into_iter().collect(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             committees: BTreeMap::new(),
             verified: VecDeque::new(),
             faults: Vec::new(),
             signatures: 0,
-        })
+        }
     }
 
     /// The state after the newest final block.
@@ -229,7 +236,10 @@ impl Replay {
             }
             for (certificate, served) in std::mem::take(&mut self.waiting[place].certificates) {
                 match self.verify(&certificate, epoch) {
-                    Ok(()) => return Ok(Some(place)),
+                    Ok(()) => {
+                        self.waiting[place].certificates.push((certificate, served));
+                        return Ok(Some(place));
+                    }
                     Err(error @ FaultKind::Committee(_)) => {
                         return Err(Fault { height, kind: error });
                     }
@@ -281,23 +291,28 @@ impl Replay {
         let Waiting { block, hash, said_root, certificates, .. } = waiting;
         let height = block.header.height;
         self.check(&block)?;
-        let Execution { state, derived, draws, .. } = execute(&self.state, &block)?;
-        let root = state.root();
+        let execution = execute(&self.state, &block)?;
+        let root = execution.state.root();
         if said_root != root {
             self.note(height, FaultKind::StateRoot { said: said_root, expected: root });
         }
         // If a later block showed this one to be final, the served certificate still counts.
-        for (certificate, _) in certificates.iter().filter(|(_, served)| *served) {
-            if let Err(error) = self.verify(certificate, block.header.round.epoch) {
-                self.note(height, error);
+        let mut proof = None;
+        for (certificate, served) in certificates {
+            if !served && !self.verified.contains(&certificate) {
+                continue;
+            }
+            match self.verify(&certificate, block.header.round.epoch) {
+                Ok(()) => proof = Some(certificate),
+                Err(error) => self.note(height, error),
             }
         }
         self.roots.push_back((height, root));
-        if self.roots.len() > MAX_OPEN + 2 {
+        if self.roots.len() > ROOTS {
             self.roots.pop_front();
         }
-        self.state = state.clone();
-        Ok(ReplayedBlock { block, hash, root, state, derived, draws })
+        self.state = execution.state.clone();
+        Ok(ReplayedBlock { block, hash, root, execution, certificate: proof })
     }
 
     /// Checks the rules of blocks: header fields derived from the parent's state, and embedded

@@ -158,10 +158,11 @@ async fn drawn(
             let at = step.block.header.height;
             progress(at.get());
             newest = made_known(&step).or(newest);
-            let record = step.draws.into_iter().find(|draw| draw.job_id == id);
+            let state = step.execution.state;
+            let record = step.execution.draws.into_iter().find(|draw| draw.job_id == id);
             let Some(record) = record.filter(|_| at <= height) else { continue };
             if at == height {
-                drawn = Some(of(record, attempt, &id, &step.state, newest.clone()));
+                drawn = Some(of(record, attempt, &id, &state, newest.clone()));
             } else if !record.selection.committee.is_empty() {
                 // Draws that found no runner do not count as attempts.
                 attempt += 1;
@@ -173,7 +174,7 @@ async fn drawn(
 
 /// The votes of the newest P(h) that a block makes known: certificates ascend along the chain.
 fn made_known(step: &ReplayedBlock) -> Option<Ballots> {
-    let derived = step.derived.last()?;
+    let derived = step.execution.derived.last()?;
     Some(Ballots {
         height: derived.height,
         embedded_in: step.block.header.height,

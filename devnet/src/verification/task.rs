@@ -108,9 +108,9 @@ async fn at(
                 let mut all = step.block.transactions.into_iter();
                 let found = all.find(|signed| signed.hash() == hash);
                 let here = step.block.header.height == height;
-                return Ok((before, step.state, found.filter(|_| here)));
+                return Ok((before, step.execution.state, found.filter(|_| here)));
             }
-            before = step.state;
+            before = step.execution.state;
         }
     }
 }

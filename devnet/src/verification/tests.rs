@@ -194,7 +194,8 @@ fn a_chain_is_followed_through_changes_of_its_validators() {
     let members = |epoch| chain.state.validators_in(epoch).len();
     assert_eq!([0, 1, 2].map(members), [4, 5, 4]);
     // P(h) of each block except the last is known from the next one.
-    let derived = steps.iter().flat_map(|step| &step.derived).map(|derived| derived.height.get());
+    let derived =
+        steps.iter().flat_map(|step| &step.execution.derived).map(|derived| derived.height.get());
     assert!(derived.eq(1..3 * EPOCH));
 }
 

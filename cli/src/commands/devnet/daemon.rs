@@ -6,7 +6,7 @@ use super::{
     up::Up,
 };
 use crate::{
-    config,
+    args, config,
     context::{Context, Deadline, reach},
     error::{CliError, Exit},
 };
@@ -86,6 +86,7 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
     let options = [
         ("--validators", number(up.validators)),
         ("--runners", number(up.runners)),
+        ("--hosts", up.hosts.map(|hosts| args::text_of(&hosts))),
         ("--seed", number(up.seed)),
         ("--block-time", up.block_time.map(|pace| pace.to_string())),
     ];

@@ -10,7 +10,10 @@ use crate::{
 use clap::Args;
 use cowboy_devnet::{
     client::Client,
-    orchestrator::home::{DevnetHome, DevnetState},
+    orchestrator::{
+        end_left,
+        home::{DevnetHome, DevnetState},
+    },
     topology::Name,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -104,7 +107,9 @@ impl Down {
 /// process that holds the devnet's lock at that moment, and to no other.
 pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownReport>, CliError> {
     let holder = LockHolder::of(devnet)?;
+    let left = async || end_left(devnet).await.map_err(CliError::failed);
     if holder == LockHolder::Free {
+        left().await?;
         // A killed devnet leaves its record behind.
         if devnet.record()?.is_some() {
             devnet.lock()?.clean()?;
@@ -139,6 +144,7 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
             }
         }
         if gone_within(SIGNAL_GRACE, released).await? {
+            left().await?;
             devnet.lock()?.clean()?;
             return report(how);
         }

@@ -63,9 +63,10 @@ pub fn run(
         // The sender lives as long as the process.
         let _signal = stop.await;
     };
-    // The prover is this program itself: see the crate's `run`.
-    let prover = env::current_exe().ok();
-    orchestrator::run(DevnetConfig { plan, lock, prover }, Box::pin(stop), observe).map_err(failure)
+    // Provers and nodes are this program itself: see the crate's `run`.
+    let program = env::current_exe().ok();
+    let config = DevnetConfig { plan, lock, program };
+    orchestrator::run(config, Box::pin(stop), observe).map_err(failure)
 }
 
 /// Runs the devnet in the foreground: prints its report, then a line per block.

@@ -10,7 +10,7 @@ use clap::Args;
 use cowboy_devnet::{
     orchestrator::home::{DevnetHome, DevnetState, Home, HomeError},
     topology::{
-        BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
+        BlockTime, Hosts, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
     },
 };
 use std::{path::PathBuf, time::Duration};
@@ -24,6 +24,9 @@ pub struct Up {
     /// The devnet's name [default: the topology's, else `local`]
     #[arg(long)]
     pub name: Option<Name>,
+    /// Where the nodes run: in-process or process [default: the topology's, else in-process]
+    #[arg(long, value_name = "HOSTS", value_parser = args::field::<Hosts>)]
+    pub hosts: Option<Hosts>,
     /// Number of validators [default: the topology's, else 4]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_VALIDATORS))]
@@ -58,6 +61,7 @@ impl Up {
         let overrides = Overrides {
             // The global --devnet names the devnet to start, too.
             name: self.name.clone().or_else(|| cx.devnet.clone()),
+            hosts: self.hosts,
             validators: self.validators,
             runners: self.runners,
             block_time: self.block_time,
@@ -116,9 +120,13 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
 
 /// A chain that has begun cannot have another genesis. These may change: the block time, the API's
 /// port, the lease server's port and settings, the speculation settings other than the proof
-/// generator, how much is kept and reserved, and where traces go.
+/// generator, how much is kept and reserved, where traces go, and how a validator's own process is
+/// run.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
+    let names = |plan: &Plan| plan.validators.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
+    let other_validators = names(plan) != names(saved);
     let adjusted = Plan {
+        validators: if other_validators { plan } else { saved }.validators.clone(),
         block_time: saved.block_time,
         api_port: saved.api_port,
         speculation: saved.speculation.clone(),
@@ -141,7 +149,8 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("threshold rule", plan.threshold_rule != saved.threshold_rule),
         ("seeds of draws", plan.selection_seed != saved.selection_seed),
         ("migration phase", plan.phase != saved.phase),
-        ("validators", plan.validators != saved.validators),
+        ("hosts", plan.hosts != saved.hosts),
+        ("validators", other_validators),
         ("runners", plan.runners != saved.runners),
         ("accounts", plan.accounts != saved.accounts),
         ("connectivity", plan.connectivity != saved.connectivity),

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use crate::commands::trust::document_of;
 use cowboy_devnet::{
     handout::GenesisDocument,
-    home::DevnetHome,
+    home::{DevnetHome, stored_validators},
     snapshot::faults_of,
     storage::{StorageError, ValidatorStore},
     validator::check::{self, StoreFault},
@@ -44,7 +44,7 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
         Err(_) => return Vec::new(),
     };
     let mut findings = Vec::new();
-    if is_there(&validators) {
+    if is_there(&validators) || is_there(&devnet.nodes_path()) {
         for validator in members(devnet, &document) {
             findings.extend(of_validator(devnet, &validator, &document.genesis));
         }
@@ -72,15 +72,15 @@ fn members(devnet: &DevnetHome, document: &GenesisDocument) -> BTreeSet<String> 
     let validators: BTreeSet<_> = validators.filter(|_| !devnet.is_of_node()).collect();
     let planned = document.names.iter().filter(|(_, address)| validators.contains(address));
     let planned = planned.map(|(name, _)| name.to_string());
-    let there = fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten();
-    let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let there = stored_validators(devnet.path()).into_keys();
     planned.filter(|name| !left.contains(name)).chain(there).collect()
 }
 
 fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Finding> {
     let subject = format!("{}/{name}", devnet.name());
     let fix = format!("cowboyctl --devnet {} validator resync {name}", devnet.name());
-    let path = devnet.validators_path().join(name).join("index.db");
+    let stored = stored_validators(devnet.path()).remove(name);
+    let path = stored.unwrap_or_else(|| devnet.validators_path().join(name)).join("index.db");
     if !is_there(&path) {
         let what = "it has no store: its next start takes the chain from the others";
         return vec![Finding::warning("stored", subject, what)];

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Owner, Repair, Severity as Verdict};
 use crate::commands::trust;
 use cowboy_devnet::{
-    home::{DevnetHome, DevnetState, Home},
+    home::{DevnetHome, DevnetState, Home, stored_validators},
     orchestrator::ports::{self, Ports, Transport},
     runner::folder::RunnerFolder,
     snapshot::Snapshots,
@@ -337,8 +337,8 @@ fn kept_ports(devnet: &DevnetHome) -> Vec<Finding> {
 fn format(devnet: &DevnetHome) -> Finding {
     let name = devnet.name();
     let mut stored = 0;
-    for entry in fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten() {
-        let path = entry.path().join("index.db");
+    for folder in stored_validators(devnet.path()).into_values() {
+        let path = folder.join("index.db");
         if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             let what = format!("{} is not a file", path.display());
             return Finding::problem("format", name, what).fix("move it away");
@@ -367,9 +367,15 @@ fn keys(devnet: &DevnetHome) -> Vec<Finding> {
     let mut secrets = vec![devnet.token_path(), devnet.topology_path()];
     secrets.extend(files(&devnet.accounts_path()).filter(|file| file.extension().is_some()));
     secrets.push(devnet.lease_path().join("lease.db"));
-    for entry in fs::read_dir(devnet.processes_path()).into_iter().flatten().flatten() {
-        secrets.push(entry.path().join("token"));
+    for folder in [devnet.processes_path(), devnet.nodes_path()] {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            secrets.push(entry.path().join("token"));
+        }
     }
+    secrets.extend(
+        files(&devnet.handout_path())
+            .filter(|file| file.extension().is_some_and(|extension| extension == "key")),
+    );
     let found = exposed(&secrets);
     match found.is_empty() {
         true => vec![Finding::ok("keys", devnet.name(), "other users cannot read them")],

@@ -48,7 +48,7 @@ pub fn with<T>(topology: &str, work: impl AsyncFnOnce(&mut Whole) -> T) -> T {
                 ready.send(()).expect("it is waited for");
             }
         };
-        run(DevnetConfig { plan, lock, prover: None }, stopped.map(drop).boxed(), observe)
+        run(DevnetConfig { plan, lock, program: None }, stopped.map(drop).boxed(), observe)
     });
     came.recv().expect("it comes up");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -26,6 +26,10 @@ pub enum Switch {
     Kill,
     /// Restart a validator without its stored chain, which it fetches from the others.
     Resync,
+    /// Stop a validator's own process in its tracks. One in the devnet's process has a tap.
+    Freeze,
+    /// Let a frozen process go on.
+    Thaw,
 }
 
 /// Starts, stops or kills the node of this name. Resolves once this is done and the backend shows
@@ -83,6 +87,9 @@ pub struct Hooks {
     pub switch: SwitchHook,
     pub steer: SteerHook,
     pub membership: MembershipHook,
+    /// Tells nodes in processes of their own which faults are in force. Resolves once they carry
+    /// them out.
+    pub carry_out: Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>,
     pub save: SaveHook,
     /// Begins to stop the devnet, and returns at once. May be called again.
     pub shutdown: Box<dyn Fn() + Send + Sync>,

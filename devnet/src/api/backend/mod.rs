@@ -14,7 +14,7 @@ pub use hooks::{
     SteerHook, Switch, SwitchHook,
 };
 pub use names::NodeNames;
-pub use slot::{JournalHook, ObservedLink, ProgressHook, ReportedProgress, Running, ValidatorSlot};
+pub use slot::{NodeAccess, ObservedDispatch, ReportedProgress, Running, ValidatorSlot};
 
 use super::{error::ApiError, labels::Labels, lane_metrics::LaneMetrics};
 use crate::{
@@ -216,6 +216,16 @@ impl Backend {
 
     pub fn running(&self) -> Vec<Running> {
         self.slots.borrow().iter().filter_map(|slot| slot.running()).collect()
+    }
+
+    /// The address of an account or a node, by its name or as text.
+    pub fn address_of(&self, text: &str) -> Option<Address> {
+        self.names.resolve(text)
+    }
+
+    /// The name of an account or a node, if it has one.
+    pub fn name_of(&self, address: &Address) -> Option<String> {
+        self.names.get(address)
     }
 
     pub fn slot(&self, name: &str) -> Option<Arc<ValidatorSlot>> {

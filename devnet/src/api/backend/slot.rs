@@ -1,34 +1,21 @@
 //! A validator in the API, whether or not it runs.
 
 use crate::{
+    api::error::ApiError,
     chain::{ledger::Ledger, mempool::Mempool},
+    types::{ConnectedRunner, ConnectionEnd, Fault},
     validator::{gateway::Submission, journal::Journal},
 };
 use cowboy_engine::{
-    chain::{GenesisValidator, State},
-    presence::Unmet,
+    chain::{GenesisValidator, SignedTransaction, State},
     primitives::{Address, Hash, Height},
-    wire::{BackpressureSignal, GoodbyeReason},
 };
 use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, OnceLock},
 };
-use tokio::sync::{mpsc, watch};
-
-/// A runner's connection, as the validator at its other end sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedLink {
-    pub runner: Address,
-    pub refused: Option<GoodbyeReason>,
-    /// The first other condition that keeps the validator from counting the runner as present.
-    pub unmet: Option<Unmet>,
-    pub load: Option<BackpressureSignal>,
-    /// The height of the last valid ping; `None` before the first.
-    pub last_ping: Option<Height>,
-    pub withdrawn: Vec<String>,
-}
+use tokio::sync::watch;
 
 /// A runner's last report of its progress with a job, over its connection to a validator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,27 +27,78 @@ pub struct ReportedProgress {
     pub height: Height,
 }
 
-/// Returns the last progress reports of a validator's runners about an open job.
-pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<ReportedProgress> + Send + Sync>;
+/// A dispatch of a job to a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedDispatch {
+    pub runner: Address,
+    pub assigned_at: Height,
+    /// As [`JobDispatch::outcome`](crate::types::JobDispatch).
+    pub outcome: String,
+    pub answered_ms: Option<u64>,
+    pub started_ms: Option<u64>,
+    pub done_ms: Option<u64>,
+}
 
-/// Returns a validator's journal of its runners, and the number of connections that wait for their
-/// handshake.
-pub type JournalHook = Arc<dyn Fn() -> (Journal, usize) + Send + Sync>;
+/// What the API asks of a running validator beyond its chain: one in this process, or one in a
+/// process of its own. Its answers are about the time since it started. May block.
+pub trait NodeAccess: Send + Sync {
+    fn links(&self) -> Vec<ConnectedRunner>;
+
+    /// The last progress reports of its runners about an open job.
+    fn progress(&self, job_id: &Hash) -> Vec<ReportedProgress>;
+
+    /// Its dispatches of a job, oldest first.
+    fn dispatches(&self, job_id: &Hash) -> Vec<ObservedDispatch>;
+
+    /// The end of its last connection with a runner.
+    fn last_end(&self, runner: &Address) -> Option<ConnectionEnd>;
+
+    /// The journal of its runners, and the number of connections that wait for their handshake;
+    /// `None` if it runs in another process, which has metrics of its own.
+    fn journal(&self) -> Option<(Journal, usize)>;
+
+    /// The faults that it carries out and what they have done, if it runs in another process.
+    fn faults(&self) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    /// Takes what a runner delivers without a connection.
+    fn hand_in(&self, submission: Submission) -> Result<(), ApiError>;
+
+    /// Submits a transaction to it and to no other, and returns whether it is new; `None` if the
+    /// mempool of [`Running`] does that.
+    fn submit(&self, transaction: &SignedTransaction) -> Option<Result<bool, ApiError>>;
+}
 
 /// The parts of a running validator that the API uses.
 #[derive(Clone)]
 pub struct Running {
+    /// Its chain, or the one that this process follows for it.
     pub ledger: Ledger,
+    /// The height that it has reached, if the ledger is not its own.
+    pub reached: Option<watch::Receiver<Height>>,
     pub mempool: Mempool,
-    pub links: Arc<dyn Fn() -> Vec<ObservedLink> + Send + Sync>,
-    pub progress: ProgressHook,
-    /// The journal of its runners since it started.
-    pub journal: JournalHook,
-    pub handed_in: mpsc::Sender<Submission>,
+    pub node: Arc<dyn NodeAccess>,
     /// The QUIC address for runners.
     pub quic: SocketAddr,
     /// The address for other validators.
     pub p2p: SocketAddr,
+}
+
+impl Running {
+    /// The height of its newest stored block, no higher than the ledger's.
+    pub fn height(&self) -> Height {
+        let stored = self.ledger.head().height();
+        self.reached.as_ref().map_or(stored, |reached| stored.min(*reached.borrow()))
+    }
+
+    /// The state at [`Self::height`]; `None` if the ledger no longer has it.
+    pub fn head(&self) -> Option<State> {
+        match self.reached {
+            None => Some(self.ledger.head()),
+            Some(_) => self.ledger.at(self.height()).map(|rooted| rooted.state),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -114,7 +152,7 @@ impl ValidatorSlot {
 
     /// The validator runs from now on, and reads may be answered from it.
     pub fn set_running(&self, running: Running) {
-        let from = running.ledger.head().height();
+        let from = running.height();
         // The first start of any validator counts.
         let _ = self.begun.set(from);
         self.occupant.send_replace(Occupant::Running(ValidatorRun { running, from, paused: None }));
@@ -132,7 +170,8 @@ impl ValidatorSlot {
     fn end(&self, reason: Option<String>) {
         self.occupant.send_modify(|occupant| match occupant {
             Occupant::Running(run) => {
-                *occupant = Occupant::Stopped(run.running.ledger.head(), reason);
+                let head = run.running.head().unwrap_or_else(|| run.running.ledger.head());
+                *occupant = Occupant::Stopped(head, reason);
             }
             Occupant::Stopped(_, died) => *died = reason,
         });
@@ -168,7 +207,15 @@ impl ValidatorSlot {
         }
     }
 
-    /// The state after its newest stored block; the last known one if it is stopped.
+    /// The height of its newest stored block; the last known one if it is stopped.
+    pub fn height(&self) -> Height {
+        match &*self.occupant.borrow() {
+            Occupant::Running(run) => run.running.height(),
+            Occupant::Stopped(state, _) => state.height(),
+        }
+    }
+
+    /// The newest state known of it: of its ledger, or the last one if it is stopped.
     pub fn head(&self) -> State {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => run.running.ledger.head(),

@@ -9,7 +9,7 @@ use crate::{
         state::ServerState,
         view::Glance,
     },
-    types::{Fault, FaultRequest},
+    types::{Fault, FaultOrders, FaultRequest},
 };
 use axum::{Json, extract::State, http::Method};
 use cowboy_host::http::openapi::Operation;
@@ -26,6 +26,13 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("Injects a fault; one of the same kind at the same place is replaced")
                 .one::<Fault>(200)
                 .body::<FaultRequest>(),
+        ),
+        act(
+            "/v1/faults/orders",
+            carry_out,
+            Operation::new("Replaces the faults of a node by those that its devnet has")
+                .many::<Fault>()
+                .body::<FaultOrders>(),
         ),
         Route::new(
             Method::DELETE,
@@ -58,6 +65,14 @@ async fn lay(
     // waits: the fault heals it.
     let task = tokio::spawn(async move { faults::lay(&backend, &request).await });
     task.await.map_err(|error| ApiError::internal(error.to_string()))?.map(Json)
+}
+
+async fn carry_out(
+    _: Authorized,
+    State(shared): State<Arc<ServerState>>,
+    InBody(orders): InBody<FaultOrders>,
+) -> Result<Json<Vec<Fault>>, ApiError> {
+    shared.blocking(move |backend| faults::carry_out(&backend, &orders)).await.map(Json)
 }
 
 async fn heal_all(

@@ -14,7 +14,6 @@ use crate::{
         Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobDispatch, JobEvent, JobQuery, JobResult,
         JobSummary, NamedKind, RunnerProgress, Text, TimeText,
     },
-    validator::journal::DispatchAnswer,
 };
 use cowboy_engine::{
     chain::{EventKind, event::WorkFailed},
@@ -122,7 +121,7 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
     let validators = view.backend.slots();
     let mut newest: BTreeMap<Address, ReportedProgress> = BTreeMap::new();
     for validator in validators.iter().filter_map(|slot| slot.running()) {
-        for said in (validator.progress)(id) {
+        for said in validator.node.progress(id) {
             let known = newest.get(&said.runner).map(|known| (known.height, known.percent));
             if known.is_none_or(|known| known < (said.height, said.percent)) {
                 newest.insert(said.runner, said);
@@ -155,16 +154,15 @@ fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiError> {
     let mut dispatches = Vec::new();
     for slot in view.backend.slots() {
         let Some(running) = slot.running() else { continue };
-        for dispatch in (running.journal)().0.dispatches_of(&id) {
-            let millis = |after: std::time::Duration| after.as_millis().try_into().ok();
+        for dispatch in running.node.dispatches(&id) {
             dispatches.push(JobDispatch {
                 validator: slot.name().to_owned(),
                 runner: view.name(&dispatch.runner),
                 assigned_at: dispatch.assigned_at.get(),
-                outcome: dispatch.outcome.map_or("waiting", DispatchAnswer::name).to_owned(),
-                answered_ms: dispatch.answered_after.and_then(millis),
-                started_ms: dispatch.started_after.and_then(millis),
-                done_ms: dispatch.done_after.and_then(millis),
+                outcome: dispatch.outcome,
+                answered_ms: dispatch.answered_ms,
+                started_ms: dispatch.started_ms,
+                done_ms: dispatch.done_ms,
             });
         }
     }

@@ -201,9 +201,7 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
 
 fn hand_in(view: &View, handed: Submission) -> Result<(), ApiError> {
     takes_part(view)?;
-    view.running.handed_in.try_send(handed).map_err(|_| {
-        ApiError::unavailable("too many results wait to be submitted").hint("send it again")
-    })
+    view.running.node.hand_in(handed)
 }
 
 fn signature(bytes: &BytesText) -> Result<Signature, ApiError> {

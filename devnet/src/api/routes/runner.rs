@@ -2,13 +2,12 @@
 
 use crate::{
     api::{
-        backend::ObservedLink,
         error::ApiError,
         route::{Route, many, one},
         view::{Glance, View},
     },
     types::{
-        ConnectionEnd, ConnectionLoad, PresenceCondition, PresenceStanding, ReputationStep, Runner,
+        ConnectedRunner, PresenceCondition, PresenceStanding, ReputationStep, Runner,
         RunnerConnection, RunnerPresence, RunnerState, RunnerStatus, UnmetPresence,
     },
 };
@@ -41,7 +40,7 @@ pub(super) struct Connections {
     /// Per registered runner, in registry order: the validators of its subset, nearest first.
     subsets: Vec<(Address, Vec<Address>)>,
     /// Per running validator: the connections it holds, by runner.
-    links: BTreeMap<Address, BTreeMap<Address, ObservedLink>>,
+    links: BTreeMap<Address, BTreeMap<Address, ConnectedRunner>>,
     pub highest: Height,
     /// The time since the newest block, if the chain has halted.
     halted: Option<Duration>,
@@ -61,8 +60,11 @@ impl Connections {
             .slots()
             .iter()
             .filter_map(|slot| {
-                let links = (slot.running()?.links)();
-                Some((slot.address(), links.into_iter().map(|link| (link.runner, link)).collect()))
+                let links = slot.running()?.node.links();
+                Some((
+                    slot.address(),
+                    links.into_iter().map(|link| (link.runner.0, link)).collect(),
+                ))
             })
             .collect();
         let (highest, halted) = (glance.backend.newest().height(), glance.backend.halted());
@@ -90,7 +92,7 @@ impl Connections {
         found.map_or(&[], |(_, subset)| subset)
     }
 
-    fn link(&self, validator: &Address, runner: &Address) -> Option<&ObservedLink> {
+    fn link(&self, validator: &Address, runner: &Address) -> Option<&ConnectedRunner> {
         self.links.get(validator)?.get(runner)
     }
 
@@ -100,12 +102,7 @@ impl Connections {
         let Some(link) = self.links.get(validator)?.get(runner) else {
             return Some(PresenceCondition::NotConnected);
         };
-        match link.refused {
-            Some(GoodbyeReason::InsufficientStake) => Some(PresenceCondition::InsufficientStake),
-            Some(GoodbyeReason::NotInSubset) => Some(PresenceCondition::NotInSubset),
-            Some(_) => Some(PresenceCondition::Deregistered),
-            None => link.unmet.map(PresenceCondition::from),
-        }
+        link.unmet
     }
 }
 
@@ -133,12 +130,8 @@ fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
     for connection in &mut shown.connections {
         let slots = glance.backend.slots();
         let slot = slots.iter().find(|slot| slot.address() == connection.validator_address.0);
-        let journal = slot.and_then(|slot| slot.running()).map(|running| (running.journal)().0);
-        connection.last_end = journal.and_then(|journal| journal.last_of(&address)).map(|last| {
-            let (by, reason) = last.how.names();
-            let (by, reason) = (by.to_owned(), reason.to_owned());
-            ConnectionEnd { by, reason, height: last.at.get() }
-        });
+        let running = slot.and_then(|slot| slot.running());
+        connection.last_end = running.and_then(|running| running.node.last_end(&address));
     }
     // Without a running validator there are no events.
     let steps = match View::of(glance.backend.clone(), None) {
@@ -176,8 +169,8 @@ fn describe(
             connected: link.is_some(),
             locally_present: link.is_some() && unmet.is_none(),
             unmet,
-            load: link.and_then(|link| link.load.clone()).map(ConnectionLoad::from),
-            last_ping: link.and_then(|link| link.last_ping).map(|height| height.get()),
+            load: link.and_then(|link| link.load.clone()),
+            last_ping: link.and_then(|link| link.last_ping),
             last_end: None,
             withdrawn: link.map_or_else(Vec::new, |link| link.withdrawn.clone()),
         }
@@ -318,7 +311,7 @@ pub(super) fn statuses(glance: &Glance, network: &Connections) -> Vec<RunnerStat
         glance.state.committee().iter().map(|validator| validator.pubkey.address()).collect();
     let place = |at: &&Address| committee.iter().position(|one| one == *at);
     let status = |(runner, subset): &(Address, Vec<Address>)| {
-        let holds = |links: &BTreeMap<Address, ObservedLink>| links.contains_key(runner);
+        let holds = |links: &BTreeMap<Address, ConnectedRunner>| links.contains_key(runner);
         let mut holders: Vec<_> =
             network.links.iter().filter(|(_, links)| holds(links)).map(|(at, _)| at).collect();
         holders.sort_by_key(|at| place(at).unwrap_or(usize::MAX));

@@ -108,9 +108,9 @@ fn withdrawn(view: &View, spec: &JobSpec) -> Vec<Withdrawal> {
     let needed: BTreeSet<String> = needs::of(spec).map(|need| need.to_string()).collect();
     let mut said: BTreeMap<Address, BTreeSet<String>> = BTreeMap::new();
     let slots = view.backend.slots();
-    for link in slots.iter().filter_map(|slot| slot.running()).flat_map(|one| (one.links)()) {
+    for link in slots.iter().filter_map(|slot| slot.running()).flat_map(|one| one.node.links()) {
         let labels = link.withdrawn.into_iter().filter(|label| needed.contains(label));
-        said.entry(link.runner).or_default().extend(labels);
+        said.entry(link.runner.0).or_default().extend(labels);
     }
     said.retain(|_, labels| !labels.is_empty());
     said.into_iter()

@@ -9,8 +9,8 @@ use crate::{
         view::{self, Glance},
     },
     types::{
-        BEHIND, Bytes, ChainId, Head, RunnerState, Status, Supply, Text, Validator, ValidatorState,
-        ValidatorStatus,
+        BEHIND, Bytes, ChainId, ConnectedRunner, Head, RunnerState, Status, Supply, Text,
+        Validator, ValidatorState, ValidatorStatus,
     },
 };
 use cowboy_engine::primitives::Height;
@@ -25,6 +25,11 @@ pub(super) fn table() -> Vec<Route> {
             "A validator, whether it runs or not",
             |glance: &Glance, validator: String| show(glance, &validator),
         ),
+        many(
+            "/v1/validators/{validator}/links",
+            "A running validator's connections to runners, as it sees them",
+            |glance: &Glance, validator: String| links(glance, &validator),
+        ),
     ]
 }
 
@@ -37,7 +42,7 @@ fn status(glance: &Glance) -> Result<Status, ApiError> {
             name: slot.name().to_owned(),
             address: slot.address().into(),
             index: index(glance, slot),
-            height: slot.head().height().get(),
+            height: slot.height().get(),
             status: state(&network, slot),
             reason: slot.paused().or_else(|| slot.died()),
         })
@@ -103,6 +108,12 @@ pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, Api
     Ok(describe(glance, &Connections::of(glance), &slot))
 }
 
+fn links(glance: &Glance, text: &str) -> Result<Vec<ConnectedRunner>, ApiError> {
+    let slot = slot(glance, text)?;
+    let running = slot.running().ok_or_else(|| view::not_running(&slot))?;
+    Ok(running.node.links())
+}
+
 pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorSlot>, ApiError> {
     let address = glance.resolve("validator", text)?;
     let slot = glance.backend.slot_at(&address);
@@ -133,7 +144,7 @@ fn state(network: &Connections, slot: &ValidatorSlot) -> ValidatorState {
         let died = slot.died().is_some();
         return if died { ValidatorState::Died } else { ValidatorState::Stopped };
     };
-    let height = slot.head().height();
+    let height = slot.height();
     if height <= from {
         ValidatorState::Starting
     } else if network.highest.since(height) > BEHIND {
@@ -153,7 +164,7 @@ fn describe(glance: &Glance, network: &Connections, slot: &ValidatorSlot) -> Val
         index: index(glance, slot),
         status: state(network, slot),
         reason: slot.paused().or_else(|| slot.died()),
-        height: slot.head().height().get(),
+        height: slot.height().get(),
         quic: running.as_ref().map(|running| running.quic.to_string()),
         p2p: running.as_ref().map(|running| running.p2p.to_string()),
         subset_of: glance.named(network.expected_at(&address)),

@@ -1,10 +1,13 @@
 //! A devnet without consensus: tests write the blocks, with real signatures on votes, and two of
 //! the four validators run.
 
+mod node;
+
+use self::node::FixtureNode;
 use crate::{
     api::{
-        Backend, BackendConfig, Hooks, ObservedLink, Running, Serving, Switch,
-        backend::{Elsewhere, Membership, MembershipError, ReportedProgress, SaveError},
+        Backend, BackendConfig, Hooks, Running, Serving, Switch,
+        backend::{Elsewhere, Membership, MembershipError, SaveError},
         bind,
         labels::Labels,
         server::{ServerLimits, start_within},
@@ -23,10 +26,7 @@ use crate::{
     storage::{Keep, ValidatorStore},
     topology::Name,
     types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
-    validator::{
-        gateway::Submission,
-        journal::{Journal, Parting},
-    },
+    validator::gateway::Submission,
     verification::{PresenceCheck, Root, SelectionCheck, VerificationError, presence, selection},
 };
 use commonware_consensus::{
@@ -122,31 +122,6 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
             .map(|name| Endowment { account: address(name), balance: Wei::cby(1_000_000) })
             .to_vec(),
     }
-}
-
-/// The runners' progress reports to a validator about every job: the first runner reports only to
-/// the first validator, the second to both.
-fn progress(validator: usize) -> Vec<ReportedProgress> {
-    let told = |runner: &str, percent, height| ReportedProgress {
-        runner: address(runner),
-        percent,
-        detail: (percent > 10).then(|| format!("{percent} of 100 pages")),
-        height: Height::new(height),
-    };
-    match validator {
-        0 => vec![told("runner-0", 40, 3), told("runner-1", 10, 3)],
-        _ => ["runner-1", "runner-2"].map(|runner| told(runner, 70, 4)).into(),
-    }
-}
-
-/// A validator's journal of its runners.
-fn journal(validator: usize) -> Journal {
-    let mut journal = Journal::default();
-    let runner = address(&format!("runner-{validator}"));
-    journal.connected(runner);
-    journal.parted(&runner, Parting::Broken, Height::new(2));
-    journal.connected(runner);
-    journal
 }
 
 /// The answer of the process that saves a snapshot.
@@ -246,24 +221,13 @@ impl Devnet {
             let store = ValidatorStore::open(&path, genesis.chain_id()).unwrap();
             let store = Arc::new(store.keeping(keep));
             let ledger = Ledger::open(&genesis, store).unwrap();
-            let links = move || {
-                let link = |(_, runner)| ObservedLink {
-                    runner,
-                    refused: None,
-                    unmet: None,
-                    load: Some(JobTable::new(2).signal(false)),
-                    last_ping: Some(Height::new(7)),
-                    withdrawn: vec!["custom".to_owned(), "mcp:files".to_owned()],
-                };
-                named("runner", RUNNERS).into_iter().map(link).collect()
-            };
+            let (node, mempool) =
+                (FixtureNode { validator, results: results.clone() }, Known::default());
             Running {
                 ledger,
-                mempool: Mempool::new(Known::default()),
-                links: Arc::new(links),
-                progress: Arc::new(move |_| progress(validator)),
-                journal: Arc::new(move || (journal(validator), 3)),
-                handed_in: results.clone(),
+                reached: None,
+                mempool: Mempool::new(mempool),
+                node: Arc::new(node),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),
             }
@@ -335,6 +299,7 @@ impl Devnet {
                         };
                         async { answer }.boxed()
                     }),
+                    carry_out: Box::new(|| async { Ok(()) }.boxed()),
                     save: Box::new(|name| {
                         let answer = match name {
                             Some(name) if name.as_str() == "taken" => {

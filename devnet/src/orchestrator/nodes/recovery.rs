@@ -36,7 +36,7 @@ impl Nodes {
     pub(in crate::orchestrator) fn lacks_quorum(&self) -> bool {
         let members = self.config.members.all().len();
         let quorum = quorum(members as u32) as usize;
-        self.validators.len() + self.paused.len() + self.starved.len() < quorum
+        self.running().len() + self.paused.len() + self.starved.len() < quorum
     }
 
     /// Handles a validator that has ended by itself; returns false if it stays down. With a full
@@ -216,7 +216,7 @@ impl Nodes {
     async fn resume(&mut self, name: &Name) -> Result<(), String> {
         let Some(member) = self.member(name.as_str()) else { return Ok(()) };
         let member = self.released(&member).await?;
-        self.start(&member)
+        self.start(&member).await
     }
 
     pub(in crate::orchestrator) fn died(&mut self, name: &Name, error: String) {

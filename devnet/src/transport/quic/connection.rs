@@ -8,7 +8,10 @@ use crate::transport::{
 use bytes::Bytes;
 use cowboy_engine::{primitives::PublicKey, session::heartbeat::Heartbeats};
 use quinn::ConnectionError;
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// A handshaken QUIC connection.
 #[derive(Clone)]
@@ -32,6 +35,11 @@ impl QuicConnection {
         let peer = peer_key(&connection)?;
         let heartbeats = heartbeats(&connection, own, &peer)?;
         Ok(Self { connection, proved: Arc::new(Proved { peer, heartbeats }) })
+    }
+
+    /// The address and port that the peer's packets come from.
+    pub fn address(&self) -> SocketAddr {
+        self.connection.remote_address()
     }
 }
 

@@ -1,9 +1,8 @@
 //! A UDP socket that loses and delays datagrams according to the devnet's faults.
 //!
 //! Each node applies the faults of the link from itself to the node at the destination's address.
-//! All nodes of a devnet are in one process, so this covers both directions of every link. QUIC
-//! sees what it would see on a real network, including its own retransmissions, keep-alives and
-//! timeouts.
+//! Both ends of a link do so, so this covers both directions. QUIC sees what it would see on a real
+//! network, including its own retransmissions, keep-alives and timeouts.
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,283 @@
+//! One validator's process: its start, its limits, and its end.
+
+use crate::{
+    handout::SUPERVISED,
+    home::{DevnetHome, Home},
+    topology::{Name, ProcessPlan},
+};
+use cowboy_host::{
+    duration::Plain,
+    files::{create_private_dir, holder, is_held},
+};
+use rustix::process::{self, Pid, Signal};
+use serde::Deserialize;
+use std::{
+    env,
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{ChildStdin, ChildStdout, Command},
+    time::{sleep, timeout},
+};
+
+/// How long a node may take from its start until its API answers: it may execute many blocks again.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a node that was asked to end may take before it is killed.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a process that was killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether the process of an earlier devnet has ended: it is no child of this
+/// one, so the system does not tell.
+const LOOK: Duration = Duration::from_millis(10);
+/// The longest line that a node prints about itself, in bytes.
+const MAX_LINE: u64 = 64 << 10;
+/// Bytes at the end of a log that are searched for a node's last words, and characters shown.
+const LAST_BYTES: u64 = 8 << 10;
+const LAST_CHARS: usize = 300;
+
+/// The files that a node is started with.
+#[derive(Debug, Clone)]
+pub(super) struct NodeFiles {
+    /// The program, unless the plan of the node names another one.
+    pub(super) program: PathBuf,
+    /// The folder that has the nodes' folders.
+    pub(super) home: Home,
+    pub(super) genesis: PathBuf,
+    pub(super) peers: PathBuf,
+    pub(super) key: PathBuf,
+    /// Options of `node run` with their values.
+    pub(super) options: Vec<String>,
+}
+
+/// What a node prints once its API answers.
+#[derive(Debug, Clone, Deserialize)]
+struct NodeReport {
+    rpc_url: String,
+}
+
+/// A node's process. It is killed when this is dropped, and ends by itself if this process does.
+pub(super) struct Child {
+    process: tokio::process::Child,
+    pid: Pid,
+    home: DevnetHome,
+    stdout: BufReader<ChildStdout>,
+    /// Open as long as the node shall run.
+    _alive: ChildStdin,
+}
+
+impl Child {
+    /// Starts a node's process. Its folder must not be in use.
+    pub(super) fn start(
+        files: &NodeFiles,
+        name: &Name,
+        plan: &ProcessPlan,
+    ) -> Result<Self, String> {
+        let home = files.home.devnet(name);
+        let program = plan.binary.as_ref().unwrap_or(&files.program);
+        let log = home.log_path();
+        let failed = |error: io::Error| format!("{}: {error}", program.display());
+        if let Some(folder) = log.parent() {
+            create_private_dir(folder).map_err(|error| error.to_string())?;
+        }
+        let options = OpenOptions::new().append(true).create(true).open(&log);
+        let log = options.map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut command = Command::new(program);
+        for (variable, _) in env::vars_os() {
+            let text = variable.to_string_lossy();
+            if text.starts_with("COWBOYCTL_") && text != "COWBOYCTL_LOG" {
+                command.env_remove(&variable);
+            }
+        }
+        command
+            .args(["node", "run", SUPERVISED, "--output", "jsonl", "--name", name.as_str()])
+            .arg("--genesis")
+            .arg(&files.genesis)
+            .arg("--peers")
+            .arg(&files.peers)
+            .arg("--key-file")
+            .arg(&files.key)
+            .args(&files.options)
+            .env("COWBOYCTL_HOME", files.home.path())
+            .env("COWBOYCTL_CONFIG", "/dev/null")
+            .envs(&plan.env)
+            // A core dump is written there.
+            .current_dir(home.path())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true);
+        let mut process = command.spawn().map_err(failed)?;
+        let pid = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let (Some(pid), Some(alive), Some(stdout)) =
+            (pid, process.stdin.take(), process.stdout.take())
+        else {
+            return Err(format!("{}: it has ended at once", program.display()));
+        };
+        let child = Self { process, pid, home, stdout: BufReader::new(stdout), _alive: alive };
+        child.limit(plan)?;
+        Ok(child)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn limit(&self, plan: &ProcessPlan) -> Result<(), String> {
+        let limited = plan.memory.is_some() || plan.cpus.is_some() || plan.core_dumps;
+        let message = "`memory`, `cpus` and `core_dumps` work on Linux only";
+        if limited { Err(message.to_owned()) } else { Ok(()) }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn limit(&self, plan: &ProcessPlan) -> Result<(), String> {
+        use rustix::process::{Resource, Rlimit};
+
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: rustix::io::Errno| format!("{what}: {error}")
+        };
+        let most = process::getrlimit(Resource::Core).maximum;
+        let limit = Rlimit { current: if plan.core_dumps { most } else { Some(0) }, maximum: most };
+        process::prlimit(Some(self.pid), Resource::Core, limit).map_err(failed("core_dumps"))?;
+        if let Some(crate::topology::Size(bytes)) = plan.memory {
+            let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+            process::prlimit(Some(self.pid), Resource::Data, limit).map_err(failed("memory"))?;
+        }
+        if let Some(cpus) = &plan.cpus {
+            bind(self.pid, cpus).map_err(failed(&format!("cpus: {cpus}")))?;
+        }
+        Ok(())
+    }
+
+    pub(super) const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits until the node's API answers, and returns its address.
+    pub(super) async fn ready(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let mut stdout = tokio::io::AsyncReadExt::take(&mut self.stdout, MAX_LINE);
+        let read = timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
+        match read {
+            Ok(Ok(0)) => Err(self.ended().await),
+            Ok(Ok(_)) => {
+                let report: Result<NodeReport, _> = serde_json::from_str(&line);
+                let malformed = |error| format!("what it prints is no report of a node: {error}");
+                Ok(report.map_err(malformed)?.rpc_url)
+            }
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("its API does not answer within {}", Plain(START_TIMEOUT))),
+        }
+    }
+
+    /// Resolves when the process has ended, with how it ended and its last words. Dropping the
+    /// future loses nothing.
+    pub(super) async fn ended(&mut self) -> String {
+        let how = match self.process.wait().await {
+            Ok(status) => told(status),
+            Err(error) => format!("its end is not known: {error}"),
+        };
+        match last_words(&self.home.log_path()) {
+            Some(words) => format!("{how}; last words: {words}"),
+            None => how,
+        }
+    }
+
+    /// Ends it as a crash would.
+    pub(super) async fn kill(mut self) {
+        self.signal(Signal::KILL);
+        let _ = timeout(KILL_TIMEOUT, self.process.wait()).await;
+    }
+
+    /// Asks it to end, and kills it if it does not.
+    pub(super) async fn stop(mut self) {
+        // A frozen process does not hear.
+        self.signal(Signal::CONT);
+        self.signal(Signal::TERM);
+        if timeout(END_TIMEOUT, self.process.wait()).await.is_err() {
+            let (node, within) = (self.home.name(), Plain(END_TIMEOUT));
+            tracing::warn!(validator = %node, "did not end within {within}: killed");
+            self.kill().await;
+        }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        // Not waited for yet, so the number is still its own. An error: it has ended.
+        if self.process.id().is_some() {
+            let _ = process::kill_process(self.pid, signal);
+        }
+    }
+}
+
+/// Lets a process that has just been started run on these processors only.
+#[cfg(target_os = "linux")]
+fn bind(pid: Pid, cpus: &crate::topology::Cpus) -> rustix::io::Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    let mut set = CpuSet::new();
+    for cpu in &cpus.0 {
+        set.set(*cpu);
+    }
+    sched_setaffinity(Some(pid), &set)
+}
+
+fn told(status: ExitStatus) -> String {
+    let dumped = if status.core_dumped() { ", core dumped" } else { "" };
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("its process ended with code {code}"),
+        (None, Some(signal)) => format!("its process was ended by signal {signal}{dumped}"),
+        (None, None) => "its process ended".to_owned(),
+    }
+}
+
+/// The last line of a log that is not about an orderly life, shortened.
+fn last_words(log: &Path) -> Option<String> {
+    let mut file = File::open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LAST_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line =
+        text.lines().rev().find(|line| !line.trim().is_empty() && !line.contains(" INFO "))?;
+    let words = line.trim().chars().map(|char| if char.is_control() { ' ' } else { char });
+    Some(words.take(LAST_CHARS).collect())
+}
+
+/// Ends the process of an earlier devnet that still runs the node: it was frozen when that devnet
+/// was killed, or is just ending.
+pub(super) async fn end_left(home: &DevnetHome) -> Result<(), String> {
+    let lock = home.lock_path();
+    let held = || is_held(&lock).map_err(|error| error.to_string());
+    let gone = async |within| {
+        let gone = async {
+            while held()? {
+                sleep(LOOK).await;
+            }
+            Ok(())
+        };
+        timeout(within, gone)
+            .await
+            .map_or(Ok(false), |gone: Result<(), String>| gone.map(|()| true))
+    };
+    for (signal, within) in [(Signal::TERM, END_TIMEOUT), (Signal::KILL, KILL_TIMEOUT)] {
+        if !held()? {
+            return Ok(());
+        }
+        let Some(pid) = holder(&lock).and_then(|id| Pid::from_raw(id.cast_signed())) else {
+            return Err(format!("{}: held by an unknown process", lock.display()));
+        };
+        // An error: it has ended. A frozen process does not hear before it goes on.
+        let _ = process::kill_process(pid, Signal::CONT);
+        let _ = process::kill_process(pid, signal);
+        if gone(within).await? {
+            tracing::warn!(node = %home.name(), pid = pid.as_raw_nonzero(), "left by an earlier devnet: ended");
+            return Ok(());
+        }
+    }
+    Err(format!("{}: the process that holds it does not end", lock.display()))
+}

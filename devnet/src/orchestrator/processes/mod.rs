@@ -1,0 +1,371 @@
+//! Validators in processes of their own on this machine.
+//!
+//! Each is this program as `node run`, with a folder of its own in `nodes/`. This process starts
+//! them, follows their chain ([`mirror`]) and asks them for the rest over their APIs ([`access`]),
+//! so that everything above the nodes is the same wherever they run. When this process ends,
+//! however that is, they end too: their standard input closes.
+
+mod access;
+mod child;
+mod mirror;
+
+use self::{
+    access::Remote,
+    child::{Child, NodeFiles},
+    mirror::Mirror,
+};
+use super::members::Member;
+use crate::{
+    api::{
+        backend::{Backend, Running},
+        faults,
+    },
+    chain::{
+        known::Known,
+        ledger::{self, Ledger},
+        mempool::Mempool,
+    },
+    client::Client,
+    faults::{Fault, Rule},
+    handout::{GenesisDocument, Peers, ValidatorPlace},
+    home::{DevnetHome, Home},
+    runner::key,
+    storage::Keep,
+    topology::{Name, ProcessPlan, Reserve},
+    types::FaultOrders,
+    validator::rebuild,
+};
+use commonware_runtime::{Spawner as _, Supervisor as _, tokio as runtime};
+use cowboy_engine::primitives::Height;
+use cowboy_host::files::{FileError, create_private_dir, write_private};
+use futures::{
+    FutureExt as _,
+    future::{join_all, select_all},
+};
+use rustix::process::Signal;
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+use tokio::runtime::Handle;
+
+/// The time limit of a request to a node.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A node that ran for less counts as one that does not start, and is started again at most
+/// [`RESTARTS`] times in a row.
+const RAN: Duration = Duration::from_secs(10);
+const RESTARTS: u32 = 5;
+
+/// The parameters of a devnet's nodes.
+pub(super) struct ProcessesConfig<'a> {
+    pub(super) home: DevnetHome,
+    pub(super) members: &'a [Member],
+    pub(super) backend: Arc<Backend>,
+    pub(super) keep: Keep,
+    pub(super) reserve: Reserve,
+    pub(super) handout: Handout,
+}
+
+/// What a devnet gives its nodes.
+pub(super) struct Handout {
+    /// The program that runs them.
+    pub(super) program: PathBuf,
+    pub(super) document: GenesisDocument,
+    /// How each is run.
+    pub(super) plans: BTreeMap<Name, ProcessPlan>,
+}
+
+/// The nodes of a devnet.
+pub(super) struct Processes {
+    context: runtime::Context,
+    backend: Arc<Backend>,
+    handout: Handout,
+    files: NodeFiles,
+    mirror: Mirror,
+    running: BTreeMap<Name, RunningProcess>,
+    /// How often each node has died in a row soon after its start.
+    deaths: BTreeMap<Name, u32>,
+}
+
+struct RunningProcess {
+    child: Child,
+    access: Arc<Remote>,
+    since: Instant,
+}
+
+impl Processes {
+    /// Prepares the files of the nodes, and follows what they decide.
+    pub(super) fn new(
+        context: &runtime::Context,
+        config: ProcessesConfig<'_>,
+    ) -> Result<Self, String> {
+        let ProcessesConfig { home, members, backend, keep, reserve, handout } = config;
+        let told = |error: FileError| error.to_string();
+        let folder = home.handout_path();
+        let genesis = folder.join("genesis.json");
+        create_private_dir(&folder).map_err(told)?;
+        create_private_dir(&home.nodes_path()).map_err(told)?;
+        create_private_dir(&home.followed_path()).map_err(told)?;
+        write_private(&genesis, &handout.document.to_json()).map_err(told)?;
+        let stores: Vec<_> =
+            members.iter().map(|one| home.validator_path(&one.name).join("index.db")).collect();
+        let path = home.followed_path().join("index.db");
+        let genesis_of = &handout.document.genesis;
+        let ledger = rebuild::open_chain("the devnet", &path, genesis_of, keep, &stores)?;
+        let mirror = Mirror::new(ledger.clone(), Mempool::new(Known::default()));
+        let context = context.child("processes");
+        let following = mirror.clone();
+        context.child("mirror").spawn(move |_| following.follow());
+        let passing = mirror.clone();
+        context.child("pass").spawn(move |_| passing.pass_on());
+        let (faults, blocks) = (backend.faults().clone(), ledger.subscribe());
+        let tell = move |block: &ledger::ExecutedBlock| {
+            faults.reached(block.block.header.height.get());
+        };
+        context.child("heights").spawn(move |_| ledger::follow(blocks, tell));
+        let files = NodeFiles {
+            program: handout.program.clone(),
+            home: Home::at(home.nodes_path()),
+            genesis,
+            peers: folder.join("peers.yaml"),
+            key: folder,
+            options: ["--keep".to_owned(), text(&keep), "--reserve".to_owned(), text(&reserve)]
+                .into(),
+        };
+        let (running, deaths) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { context, backend, handout, files, mirror, running, deaths })
+    }
+
+    pub(super) fn is_running(&self, name: &Name) -> bool {
+        self.running.contains_key(name)
+    }
+
+    /// The chain that they decide, as this process follows it.
+    pub(super) fn ledger(&self) -> &Ledger {
+        self.mirror.ledger()
+    }
+
+    /// The names of the nodes that run.
+    pub(super) fn running(&self) -> Vec<Name> {
+        self.running.keys().cloned().collect()
+    }
+
+    /// Starts all members; those that fail have their reason.
+    pub(super) async fn start_all(&mut self, members: &[Member]) -> Vec<(Name, String)> {
+        let mut children = Vec::new();
+        let mut failed = Vec::new();
+        for member in members {
+            match self.begin(member, members, false).await {
+                Ok(child) => children.push((member, child)),
+                Err(error) => failed.push((member.name.clone(), error)),
+            }
+        }
+        let ready = children.into_iter().map(async |(member, mut child)| {
+            let url = child.ready().await;
+            (member, child, url)
+        });
+        for (member, child, url) in join_all(ready).await {
+            let joined = match url {
+                Ok(url) => self.join(member, child, &url).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = joined {
+                failed.push((member.name.clone(), error));
+            }
+        }
+        failed
+    }
+
+    /// Starts a node, without its stored chain if it is to fetch it again, and waits until its API
+    /// answers.
+    pub(super) async fn start(
+        &mut self,
+        member: &Member,
+        members: &[Member],
+        afresh: bool,
+    ) -> Result<(), String> {
+        let mut child = self.begin(member, members, afresh).await?;
+        let url = child.ready().await?;
+        self.join(member, child, &url).await
+    }
+
+    /// Starts a node's process.
+    async fn begin(
+        &self,
+        member: &Member,
+        members: &[Member],
+        afresh: bool,
+    ) -> Result<Child, String> {
+        let place = |member: &Member| ValidatorPlace {
+            name: member.name.clone(),
+            p2p: member.p2p.into(),
+            quic: member.quic.into(),
+            api: None,
+        };
+        let peers = Peers { validators: members.iter().map(place).collect() };
+        write_private(&self.files.peers, &peers.to_yaml()).map_err(|error| error.to_string())?;
+        let mut files = self.files.clone();
+        files.key = self.files.key.join(format!("{}.key", member.name));
+        key::replace(&files.key, &member.keys.identity).map_err(|error| error.to_string())?;
+        if afresh {
+            files.options.push("--resync".to_owned());
+        }
+        child::end_left(&files.home.devnet(&member.name)).await?;
+        let plan = self.handout.plans.get(&member.name).cloned().unwrap_or_default();
+        Child::start(&files, &member.name, &plan)
+    }
+
+    /// Follows a node whose API answers at `url`.
+    async fn join(&mut self, member: &Member, child: Child, url: &str) -> Result<(), String> {
+        let name = &member.name;
+        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let token = self.files.home.devnet(name).token().map_err(|error| told(&error))?;
+        let client = Client::new(url).map_err(|error| told(&error))?;
+        let client = client.with_token(token).with_timeout(ANSWER_WITHIN);
+        let height = Height::new(client.head().await.map_err(|error| told(&error))?.height);
+        let rules = self.backend.faults().rules();
+        carry_out(&self.backend, &client, &rules).await?;
+        let access = Arc::new(Remote {
+            name: name.clone(),
+            client: client.clone(),
+            backend: Arc::downgrade(&self.backend),
+            runtime: Handle::current(),
+            frozen: false.into(),
+        });
+        let reached = self.mirror.add(&self.context, name, client, height);
+        if let Some(slot) = self.backend.slot(name.as_str()) {
+            slot.set_running(Running {
+                ledger: self.mirror.ledger().clone(),
+                reached: Some(reached),
+                mempool: self.mirror.mempool().clone(),
+                node: access.clone(),
+                quic: member.quic,
+                p2p: member.p2p,
+            });
+        }
+        self.backend.faults().revived(name.as_str());
+        let pid = child.pid().as_raw_nonzero();
+        tracing::info!(validator = %name, %pid, %height, "started in a process of its own");
+        let running = RunningProcess { child, access, since: Instant::now() };
+        self.running.insert(name.clone(), running);
+        let pauses =
+            |rule: &Rule| matches!(&rule.fault, Fault::Pause { node } if node == name.as_str());
+        if rules.iter().any(pauses) {
+            self.freeze(name, true);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &Name) -> Option<RunningProcess> {
+        self.mirror.remove(name);
+        self.running.remove(name)
+    }
+
+    /// Stops a node; it saves its state.
+    pub(super) async fn stop(&mut self, name: &Name) {
+        let Some(process) = self.take(name) else { return };
+        process.child.stop().await;
+        self.stopped(name);
+        tracing::info!(validator = %name, "stopped");
+    }
+
+    /// Stops all nodes at the same time, and saves the state of what they decided.
+    pub(super) async fn stop_all(&mut self) {
+        let names = self.running();
+        let all = std::mem::take(&mut self.running).into_values();
+        join_all(all.map(|process| process.child.stop())).await;
+        for name in &names {
+            self.mirror.remove(name);
+            self.stopped(name);
+        }
+        if let Err(error) = self.mirror.ledger().snapshot() {
+            tracing::warn!(%error, "no snapshot: the next start takes longer");
+        }
+    }
+
+    /// Ends a node with SIGKILL.
+    pub(super) async fn kill(&mut self, name: &Name) {
+        let Some(process) = self.take(name) else { return };
+        process.child.kill().await;
+        self.stopped(name);
+        tracing::info!(validator = %name, "killed");
+    }
+
+    fn stopped(&self, name: &Name) {
+        if let Some(slot) = self.backend.slot(name.as_str()) {
+            slot.set_stopped();
+        }
+    }
+
+    /// Stops a node in its tracks (SIGSTOP), or lets it go on (SIGCONT).
+    pub(super) fn freeze(&self, name: &Name, frozen: bool) {
+        let Some(process) = self.running.get(name) else { return };
+        process.access.frozen.store(frozen, Ordering::Relaxed);
+        process.child.signal(if frozen { Signal::STOP } else { Signal::CONT });
+    }
+
+    /// Tells all nodes which faults are in force, and waits until they carry them out.
+    pub(super) async fn carry_out(&self) -> Result<(), String> {
+        let rules = self.backend.faults().rules();
+        let awake = self
+            .running
+            .iter()
+            .filter(|(_, process)| !process.access.frozen.load(Ordering::Relaxed));
+        let told = awake.map(async |(name, process)| {
+            let told = carry_out(&self.backend, &process.access.client, &rules).await;
+            told.map_err(|error| format!("validator `{name}`: {error}"))
+        });
+        join_all(told).await.into_iter().collect()
+    }
+
+    /// Resolves when a node's process has ended by itself, with how.
+    pub(super) async fn ended(&mut self) -> (Name, String) {
+        let ends = self.running.iter_mut().map(|(name, process)| {
+            let name = name.clone();
+            process.child.ended().map(move |how| (name, how)).boxed()
+        });
+        let ends: Vec<_> = ends.collect();
+        if ends.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(ends).await.0
+    }
+
+    /// Clears away a node that has ended by itself. Returns whether it is to be started again.
+    pub(super) fn bury(&mut self, name: &Name, how: &str) -> bool {
+        let since = self.take(name).map(|process| process.since);
+        let soon = since.is_none_or(|since| since.elapsed() < RAN);
+        let deaths = self.deaths.entry(name.clone()).or_default();
+        *deaths = if soon { *deaths + 1 } else { 0 };
+        let plan = self.handout.plans.get(name);
+        let again = plan.is_some_and(|plan| plan.restart) && *deaths <= RESTARTS;
+        tracing::error!(validator = %name, %how, again, "died");
+        if let Some(slot) = self.backend.slot(name.as_str()) {
+            slot.set_died(how.to_owned());
+        }
+        again
+    }
+}
+
+/// Ends the nodes that a killed devnet has left behind.
+pub async fn end_left(devnet: &DevnetHome) -> Result<(), String> {
+    let nodes = Home::at(devnet.nodes_path()).list().map_err(|error| error.to_string())?;
+    let ends = nodes.iter().map(child::end_left);
+    join_all(ends).await.into_iter().collect()
+}
+
+/// A value as `node run` takes it: its text in a topology file.
+fn text(value: &impl Serialize) -> String {
+    let yaml = serde_yaml::to_string(value).expect("a value of a topology");
+    yaml.trim_end().to_owned()
+}
+
+/// Tells a node which faults are in force. It replaces those that it knows.
+async fn carry_out(backend: &Backend, client: &Client, rules: &[Rule]) -> Result<(), String> {
+    let rules = rules.iter().filter(|rule| rule.fault.concerns_messages());
+    let orders = FaultOrders { faults: rules.map(|rule| faults::order(backend, rule)).collect() };
+    client.carry_out(&orders).await.map(drop).map_err(|error| error.to_string())
+}

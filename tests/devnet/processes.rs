@@ -1,0 +1,244 @@
+//! Validators in processes of their own, which a devnet starts, limits, watches and ends.
+
+use crate::{
+    nodes::edit,
+    support::{Home, list, wait_until},
+    timers::{number, text},
+};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+use std::{env, fs, thread};
+
+/// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=100` for the whole loop.
+const ROUNDS: u32 = 8;
+
+fn topology() -> Value {
+    json!({
+        "name": "local",
+        "hosts": "process",
+        "chain": { "block_time": "100ms" },
+        "validators": [
+            { "name": "alpha", "cpus": "0", "memory": "4GB", "core_dumps": true },
+            { "name": "beta", "restart": true, "env": { "COWBOYCTL_LOG": "warn" } },
+            { "name": "gamma" },
+            { "name": "delta" },
+        ],
+        "runners": 2,
+    })
+}
+
+/// A line of a process' file in `/proc`, without its name.
+fn proc_line(pid: Pid, file: &str, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("{file} has no `{name}`: {text}")).trim().to_owned()
+}
+
+fn validator(home: &Home, name: &str) -> Value {
+    home.json(&["validator", "show", name])
+}
+
+fn catches_up(home: &Home, name: &str) {
+    let head = home.height().to_string();
+    home.json(&["--node", name, "chain", "wait", &head, "--timeout", "60s"]);
+}
+
+fn run_job(home: &Home, says: &str) {
+    let job = ["job", "submit", "custom", "--wait", "--timeout", "60s", "--", "echo", says];
+    assert_eq!(home.json(&job)["result_text"], format!("{says}\n"));
+}
+
+#[test]
+fn a_process_is_limited_watched_and_started_again() {
+    let home = Home::new();
+    let up = home.up_with(&topology());
+    assert_eq!(number(&up["validators"]), 4, "{up}");
+    run_job(&home, "apart");
+    let process = |name| home.process_of("local", name);
+
+    // What the topology says of a process holds for it.
+    let alpha = process("alpha");
+    assert_eq!(proc_line(alpha, "status", "Cpus_allowed_list:"), "0");
+    assert!(proc_line(alpha, "limits", "Max data size").starts_with("4000000000"));
+    assert!(proc_line(process("gamma"), "limits", "Max core file size").starts_with('0'));
+    let environment = fs::read(format!("/proc/{}/environ", process("beta").as_raw_nonzero()));
+    let environment = String::from_utf8(environment.unwrap()).unwrap();
+    assert!(environment.contains("COWBOYCTL_LOG=warn"), "{environment}");
+
+    // One that dies is shown with its end; one that is to be restarted is there again.
+    kill_process(alpha, Signal::ABORT).unwrap();
+    wait_until("its death is known", || validator(&home, "alpha")["status"] == "died");
+    let died = validator(&home, "alpha");
+    assert!(text(&died["reason"]).contains("ended by signal 6"), "{died}");
+    let refused = home.fails(1, &["--node", "alpha", "chain", "head"]);
+    assert!(refused.contains("`alpha` has died: its process was ended by signal 6"), "{refused}");
+    home.json(&["validator", "start", "alpha"]);
+    assert_eq!(proc_line(process("alpha"), "status", "Cpus_allowed_list:"), "0");
+    catches_up(&home, "alpha");
+    let beta = process("beta");
+    kill_process(beta, Signal::KILL).unwrap();
+    wait_until("it runs again", || {
+        validator(&home, "beta")["status"] == "running" && process("beta") != beta
+    });
+
+    // A pause stops the process itself.
+    let laid = home.json(&["fault", "pause", "gamma"]);
+    assert!(proc_line(process("gamma"), "status", "State:").starts_with('T'), "{laid}");
+    let paused = number(&validator(&home, "gamma")["height"]);
+    home.wait_height(paused + 6);
+    assert!(number(&validator(&home, "gamma")["height"]) <= paused + 1);
+    home.json(&["fault", "heal", "gamma"]);
+    catches_up(&home, "gamma");
+    // A kill is SIGKILL, and heals by a new process.
+    let delta = process("delta");
+    home.json(&["fault", "kill", "delta"]);
+    assert!(test_kill_process(delta).is_err());
+    home.json(&["fault", "heal", "delta"]);
+    catches_up(&home, "delta");
+
+    // A chain that its validators have stored in their own folders is fetched again.
+    let resynced = home.json(&["validator", "resync", "delta"]);
+    assert_eq!(number(&resynced["height"]), 0, "{resynced}");
+    catches_up(&home, "delta");
+    run_job(&home, "again");
+    let deep = home.run(&["doctor", "--deep"]);
+    assert!(!deep.stdout.contains("problem"), "{deep:?}");
+    let refused = home.fails(8, &["validator", "add"]);
+    assert!(refused.contains("keeps the validators of its topology"), "{refused}");
+    assert_eq!(home.json(&["devnet", "down"])["how"], "gracefully");
+}
+
+#[test]
+fn nothing_of_a_devnet_stays_behind() {
+    let home = Home::apart();
+    home.up(&["--wait", "2"]);
+    let validators: Vec<_> = (0..4).map(|index| format!("validator-{index}")).collect();
+    let processes = || validators.iter().map(|name| home.process_of("local", name)).collect();
+    // The process that reaps orphans may take a moment.
+    let gone = |all: &Vec<Pid>| {
+        wait_until("they are gone", || all.iter().all(|pid| test_kill_process(*pid).is_err()));
+    };
+
+    let first: Vec<_> = processes();
+    assert_eq!(home.json(&["devnet", "down"])["how"], "gracefully");
+    gone(&first);
+
+    // Killed, it ends no one; its validators notice, except the one that is frozen.
+    home.up(&[]);
+    let second: Vec<_> = processes();
+    home.json(&["fault", "pause", "validator-2"]);
+    home.kill("local");
+    home.json(&["devnet", "down"]);
+    gone(&second);
+
+    // The next start ends what is left as well, and continues with the chain.
+    home.up(&[]);
+    let third: Vec<_> = processes();
+    let head = home.height();
+    home.json(&["fault", "pause", "validator-1"]);
+    home.kill("local");
+    home.json(&["devnet", "up", "--detach"]);
+    gone(&third);
+    home.wait_height(head + 3);
+    for name in &validators {
+        catches_up(&home, name);
+    }
+    assert!(list(&home.json(&["fault", "ls"])).is_empty());
+    let other = home.fails(8, &["devnet", "up", "--detach", "--name", "local"]);
+    assert!(other.contains("already running"), "{other}");
+    home.json(&["devnet", "down"]);
+    let other = home.run(&["devnet", "up", "--detach", "--hosts", "in-process"]);
+    assert!(other.code == 8 && other.stderr.contains("other hosts"), "{other:?}");
+}
+
+#[test]
+fn a_snapshot_has_all_processes() {
+    let home = Home::apart();
+    home.up(&["--wait", "4"]);
+    let saved = home.json(&["devnet", "snapshot", "save", "one"]);
+    let height = number(&saved["height"]);
+    home.wait_height(height + 2);
+    home.json(&["devnet", "snapshot", "load", "one", "--name", "two"]);
+    home.json(&["devnet", "up", "--detach", "--name", "two"]);
+    let hash = |devnet: &str| {
+        let block = ["--devnet", devnet, "chain", "block", &height.to_string()];
+        home.json(&block)["hash"].clone()
+    };
+    assert_eq!(hash("local"), hash("two"));
+    let more = ["--devnet", "two", "chain", "wait", "+3", "--timeout", "60s"];
+    home.json(&more);
+    for devnet in ["local", "two"] {
+        home.json(&["devnet", "down", devnet]);
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused_by_name() {
+    let home = Home::new();
+    let file = home.path("topology.yaml");
+    let refused = |code: i32, change: &dyn Fn(&str) -> String, says: &str| {
+        fs::write(&file, topology().to_string()).unwrap();
+        edit(&file, change);
+        let up = ["devnet", "up", "--detach", "-f", file.to_str().unwrap()];
+        let outcome = home.run(&up);
+        assert_eq!(outcome.code, code, "{outcome:?}");
+        assert!(outcome.stderr.contains(says), "{outcome:?}");
+    };
+    let in_process = |text: &str| text.replace("\"process\"", "\"in-process\"");
+    refused(2, &in_process, "validators[0].cpus: it is for a process of its own");
+    refused(2, &|text| text.replace("4GB", "1MB"), "validators[0].memory: 1MB, expected 128MB");
+    refused(
+        2,
+        &|text| text.replace("\"0\"", "\"2-1\""),
+        "validators[0].cpus: invalid value: string \"2-1\"",
+    );
+    let home_of = |text: &str| text.replace("COWBOYCTL_LOG", "COWBOYCTL_HOME");
+    refused(2, &home_of, "`COWBOYCTL_HOME` is set by the devnet");
+    refused(2, &|text| text.replace("\"process\"", "\"moon\""), "in-process");
+    let missing =
+        |text: &str| text.replace("{\"name\":\"gamma\"", "{\"binary\":\"none\",\"name\":\"gamma\"");
+    fs::write(&file, missing(&topology().to_string())).unwrap();
+    // Three of four decide: the devnet is up, and says which validator is not.
+    let up = home.run(&["devnet", "up", "--detach", "-f", file.to_str().unwrap()]);
+    assert_eq!(up.code, 0, "{up:?}");
+    let none = home.path("none");
+    let died = validator(&home, "gamma");
+    assert!(text(&died["reason"]).contains(none.to_str().unwrap()), "{died}");
+    home.json(&["devnet", "down"]);
+}
+
+#[test]
+fn killed_one_by_one_under_load_nothing_is_lost() {
+    let rounds = env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let home = Home::apart();
+    home.up(&["--wait", "2"]);
+    let supply = home.json(&["devnet", "status"])["supply"]["total"].clone();
+    let (mut sent, mut jobs) = (0, 0);
+    for round in 0..rounds.unwrap_or(ROUNDS) {
+        let name = format!("validator-{}", round % 4);
+        let killed = home.process_of("local", &name);
+        thread::scope(|scope| {
+            let killing = scope.spawn(|| kill_process(killed, Signal::KILL).unwrap());
+            home.json(&["account", "transfer", "dev-0", "dev-1", "1wei"]);
+            home.json(&["job", "submit", "custom", "--", "echo", &name]);
+            killing.join().unwrap();
+        });
+        (sent, jobs) = (sent + 1, jobs + 1);
+        wait_until("its death is known", || validator(&home, &name)["status"] == "died");
+        home.json(&["validator", "start", &name]);
+        catches_up(&home, &name);
+    }
+    let verified = || list(&home.json(&["chain", "events", "--kind", "JobVerified"])).len();
+    wait_until("every job is verified", || verified() == jobs);
+    let account = home.json(&["account", "balance", "dev-0"]);
+    assert_eq!(number(&account["nonce"]), sent + jobs as u64, "{account}");
+    assert_eq!(home.json(&["devnet", "status"])["supply"]["total"], supply);
+    let head = home.height().to_string();
+    let hash = |index: u32| {
+        let name = format!("validator-{index}");
+        home.json(&["--node", &name, "chain", "wait", &head, "--timeout", "60s"]);
+        home.json(&["--node", &name, "chain", "block", &head])["hash"].clone()
+    };
+    let hashes: Vec<_> = (0..4).map(hash).collect();
+    assert!(hashes.windows(2).all(|pair| pair[0] == pair[1]), "{hashes:?}");
+}
