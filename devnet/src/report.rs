@@ -8,6 +8,7 @@
 //! api/*.json              answers of a running devnet; api/errors.txt: failed requests
 //! stored.json             for a stopped devnet: the head that each validator has stored
 //! log/, processes/        the last 10 MiB of each log
+//! nodes/                  the logs, status and metrics of validators in processes of their own
 //! data/                   ports, and validators that joined and left
 //! ```
 //!
@@ -16,9 +17,9 @@
 
 use crate::{
     client::{BlockAt, Client, ClientError},
-    home::{DevnetHome, DevnetState, HomeError, stored_validators},
+    home::{DevnetHome, DevnetState, Home, HomeError, stored_validators},
     storage,
-    topology::{Overrides, Plan, Topology},
+    topology::{Hosts, Overrides, Plan, Topology},
     types::{ActorQuery, Block, Event, EventQuery, JobQuery, PipelineQuery, TimerQuery},
 };
 use cowboy_host::files;
@@ -109,8 +110,16 @@ impl Report {
                 &devnet.processes_path().join(&runner).join("log"),
             );
         }
+        let nodes = Home::at(devnet.nodes_path()).list()?;
+        for node in &nodes {
+            for file in ["devnet.log", "devnet.log.1"] {
+                let path = node.log_path().with_file_name(file);
+                report.tail(&format!("nodes/{}/log/{file}", node.name()), &path);
+            }
+            report.ask_node(node).await;
+        }
         if running {
-            report.ask(devnet).await;
+            report.ask(devnet, plan.as_ref()).await;
         } else if !matches!(state, DevnetState::Starting { .. }) {
             report.json("stored.json", &stored(devnet));
         }
@@ -184,7 +193,21 @@ impl Report {
         }
     }
 
-    async fn ask(&mut self, devnet: &DevnetHome) {
+    /// Asks a node in a process of its own, unless it is down.
+    async fn ask_node(&mut self, node: &DevnetHome) {
+        let Ok(client) = Client::of_devnet(node) else { return };
+        let (client, name) = (client.with_timeout(PATIENCE), node.name());
+        match client.metrics().await {
+            Ok(text) => self.add(&format!("nodes/{name}/metrics.txt"), text.into_bytes()),
+            Err(error) => self.errors.push(format!("{name}: {error}")),
+        }
+        match client.status().await {
+            Ok(status) => self.json(&format!("nodes/{name}/status.json"), &status),
+            Err(error) => self.errors.push(format!("{name}: {error}")),
+        }
+    }
+
+    async fn ask(&mut self, devnet: &DevnetHome, plan: Option<&Plan>) {
         let client = match Client::of_devnet(devnet) {
             Ok(client) => client.with_timeout(PATIENCE),
             Err(error) => return self.errors.push(error.to_string()),
@@ -202,7 +225,10 @@ impl Report {
         let _ = self.answer("jobs", client.jobs(&JobQuery::default()).await);
         let _ = self.answer("actors", client.actors(&ActorQuery::default()).await);
         let _ = self.answer("timers", client.timers(&TimerQuery::default()).await);
-        let _ = self.answer("pipelines", client.pipelines(&PipelineQuery::default()).await);
+        // The agent is one of the devnet's process.
+        if plan.is_none_or(|plan| plan.hosts == Hosts::InProcess) {
+            let _ = self.answer("pipelines", client.pipelines(&PipelineQuery::default()).await);
+        }
         let first = head.map_or(0, |head| head.height.saturating_sub(RECENT_BLOCKS));
         let _ = self.answer::<Vec<Event>>("events", events(&client, first).await);
     }
@@ -320,8 +346,9 @@ fn secrets(devnet: &DevnetHome, plan: Option<&Plan>) -> Result<Vec<String>, Home
         let nodes = nodes.chain(plan.runners.iter().map(|runner| &runner.name));
         secrets.extend(nodes.map(|node| hex::encode(plan.key(node).to_bytes())));
     }
-    let processes = devnet.processes_path();
-    let tokens = folders(&processes).into_iter().map(|runner| processes.join(runner).join("token"));
+    let tokens = [devnet.processes_path(), devnet.nodes_path()].into_iter().flat_map(|processes| {
+        folders(&processes).into_iter().map(move |node| processes.join(node).join("token"))
+    });
     for token in tokens.chain([devnet.token_path()]) {
         secrets.extend(files::read_if_there(&token)?.map(|token| token.trim().to_owned()));
     }

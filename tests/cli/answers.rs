@@ -270,6 +270,8 @@ fn validator(index: usize) -> Validator {
         height: 42,
         quic: Some(format!("127.0.0.1:2100{index}")),
         p2p: Some(format!("127.0.0.1:2000{index}")),
+        pid: None,
+        version: None,
         subset_of: names("runner", 3),
         connected_runners: names("runner", 3),
     }
@@ -550,6 +552,8 @@ pub fn answer(request: &Request) -> Answer {
             status: ValidatorState::Stopped,
             quic: None,
             p2p: None,
+            pid: None,
+            version: None,
             connected_runners: vec![],
             ..validator(2)
         }),

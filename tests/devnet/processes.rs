@@ -2,12 +2,15 @@
 
 use crate::{
     nodes::edit,
+    report::unpack,
+    shape,
     support::{Home, list, wait_until},
     timers::{number, text},
 };
+use cowboy_devnet::client::Client;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
-use std::{env, fs, thread};
+use std::{env, fs, os::unix::fs::PermissionsExt as _, thread};
 
 /// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=100` for the whole loop.
 const ROUNDS: u32 = 8;
@@ -106,6 +109,106 @@ fn a_process_is_limited_watched_and_started_again() {
     let refused = home.fails(8, &["validator", "add"]);
     assert!(refused.contains("keeps the validators of its topology"), "{refused}");
     assert_eq!(home.json(&["devnet", "down"])["how"], "gracefully");
+}
+
+/// A program that answers as `node version` does, and runs no node.
+fn program(home: &Home, name: &str, versions: &Value) -> String {
+    let path = home.path(name);
+    let answer = format!("#!/bin/sh\n[ \"$2\" = version ] || exit 3\necho '{versions}'\n");
+    fs::write(&path, answer).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn two_builds_run_side_by_side_and_one_replaces_the_other() {
+    let home = Home::apart();
+    home.up(&["--wait", "2"]);
+    let own = home.json(&["node", "version"]);
+    let other = home.path("other");
+    fs::copy(env!("CARGO_BIN_EXE_cowboyctl"), &other).unwrap();
+    let program_of = |name: &str| {
+        let pid = home.process_of("local", name).as_raw_nonzero();
+        fs::read_link(format!("/proc/{pid}/exe")).unwrap()
+    };
+    let before = home.process_of("local", "validator-1");
+    let shown = thread::scope(|scope| {
+        let load = scope.spawn(|| run_job(&home, "meanwhile"));
+        let args = ["devnet", "upgrade", "validator-1", "--binary", other.to_str().unwrap()];
+        let shown = home.json(&args);
+        load.join().unwrap();
+        shown
+    });
+    assert_eq!(shown["version"], own["version"], "{shown}");
+    assert_ne!(number(&shown["pid"]), before.as_raw_nonzero().get() as u64);
+    assert_eq!(program_of("validator-1"), other.canonicalize().unwrap());
+    assert_ne!(program_of("validator-0"), program_of("validator-1"));
+    catches_up(&home, "validator-1");
+
+    // What does not fit, or does not run, changes nothing.
+    let fails = |code: i32, binary: &str| {
+        home.fails(code, &["devnet", "upgrade", "validator-1", "--binary", binary])
+    };
+    let mut newer = own.clone();
+    newer["version"] = "9.9.9".into();
+    newer["protocol"] = (number(&own["protocol"]) + 1).into();
+    let refused = fails(8, &program(&home, "newer", &newer));
+    for version in [&newer, &own] {
+        let said = format!("{} (protocol {}", text(&version["version"]), version["protocol"]);
+        assert!(refused.contains(&said), "{refused}");
+    }
+    let refused = fails(8, &program(&home, "mute", &json!("nothing")));
+    assert!(refused.contains("it tells no versions"), "{refused}");
+    let refused = fails(1, &program(&home, "broken", &own));
+    assert!(refused.contains("ended with code 3; it goes on with the former"), "{refused}");
+    assert_eq!(program_of("validator-1"), other.canonicalize().unwrap());
+    fails(3, home.path("none").to_str().unwrap());
+    catches_up(&home, "validator-1");
+
+    // It is the validator's program from now on.
+    home.json(&["devnet", "down"]);
+    home.json(&["devnet", "up", "--detach"]);
+    assert_eq!(program_of("validator-1"), other.canonicalize().unwrap());
+    shape::seen(&["devnet upgrade", "node version"]);
+}
+
+#[test]
+fn logs_and_metrics_are_those_of_all_processes() {
+    let home = Home::apart();
+    home.up(&["--wait", "2"]);
+    let all = home.run(&["devnet", "logs", "--all", "-n", "1000"]);
+    assert_eq!(all.code, 0, "{all:?}");
+    let times: Vec<_> = all
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once(" | ")?.1.split(' ').next())
+        .filter(|time| time.ends_with('Z'))
+        .collect();
+    assert!(times.is_sorted(), "{all:?}");
+    for name in ["local", "validator-0", "validator-3"] {
+        let begins = |line: &str| line.split(' ').next() == Some(name);
+        assert!(all.stdout.lines().any(begins), "{name}: {all:?}");
+    }
+    let one = home.run(&["--node", "validator-2", "devnet", "logs"]).stdout;
+    assert!(one.contains("cowboy_devnet::orchestrator::node: running"), "{one}");
+
+    let client = Client::of_devnet(&home.devnet("local")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let metrics = runtime.block_on(client.metrics()).unwrap();
+    for name in ["validator-0", "validator-3"] {
+        let series = format!("runner_connections{{validator=\"{name}\"}} ");
+        assert!(metrics.contains(&series), "{metrics}");
+    }
+    let file = home.path("report.tar.zst");
+    home.json(&["devnet", "report", file.to_str().unwrap()]);
+    let files = unpack(&file);
+    for part in ["log/devnet.log", "metrics.txt", "status.json"] {
+        let name = format!("nodes/validator-1/{part}");
+        assert!(files.contains_key(&name), "{name}: {:?}", files.keys());
+    }
+    assert_eq!(files.get("api/errors.txt"), None);
+    let listed = home.json(&["validator", "ls"]);
+    assert!(list(&listed).iter().all(|one| one["pid"].is_u64()), "{listed}");
 }
 
 #[test]

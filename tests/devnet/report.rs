@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 use tar::Archive;
 
 /// The files of an archive, by name.
-fn unpack(file: &Path) -> BTreeMap<String, String> {
+pub fn unpack(file: &Path) -> BTreeMap<String, String> {
     let mut archive = Archive::new(zstd::Decoder::new(fs::File::open(file).unwrap()).unwrap());
     let mut found = BTreeMap::new();
     for entry in archive.entries().unwrap() {

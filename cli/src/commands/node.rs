@@ -13,7 +13,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
-    handout::{GenesisDocument, Peers, ValidatorPlace},
+    handout::{GenesisDocument, Peers, ValidatorPlace, Versions},
     orchestrator::{
         home::{DevnetHome, DevnetRecord, DevnetState, HomeError},
         node::{self, ListenAddresses, NodeConfig, NodeOptions, OutsideApi},
@@ -46,6 +46,11 @@ pub enum Node {
     /// validator's name, so that `--devnet NAME` lets every command read this node. It ends on
     /// Ctrl-C, SIGTERM or `devnet down NAME`, and continues with its chain when started again.
     Run(Box<NodeRun>),
+    /// Print the versions of what this program speaks and writes
+    ///
+    /// Nodes of one chain need the same protocol; a validator goes on only with a store of its
+    /// program's format.
+    Version,
 }
 
 /// `node run`.
@@ -128,6 +133,8 @@ pub struct StartedNode {
     /// Its folder.
     #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
+    /// The versions of what its program speaks and writes.
+    versions: Versions,
 }
 
 /// A node that is ready to start, except for its lock.
@@ -145,6 +152,7 @@ impl Node {
         match self {
             Self::Run(run) if run.detach && !run.daemon => block_on(run.detached(cx)),
             Self::Run(run) => run.here(cx),
+            Self::Version => cx.ui.document(&Versions::own()),
         }
     }
 }
@@ -378,6 +386,7 @@ impl StartedNode {
             pid: record.pid,
             rpc_url: record.rpc_url.clone(),
             home: home.path().to_owned(),
+            versions: Versions::own(),
         }
     }
 }
@@ -396,5 +405,20 @@ impl Document for StartedNode {
 
     fn id(&self) -> String {
         self.name.to_string()
+    }
+}
+
+impl Document for Versions {
+    fn text(&self) -> String {
+        fields(&[
+            ("version", self.version.clone()),
+            ("protocol", self.protocol.to_string()),
+            ("store", self.store.to_string()),
+            ("API", self.api.to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.version.clone()
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::ErrorReport;
 use clap::Command;
-use cowboy_devnet::{types as api, verification};
+use cowboy_devnet::{handout::Versions, types as api, verification};
 use cowboy_lease::messages as leases;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -70,7 +70,9 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet snapshot ls", Json(&[many::<api::Snapshot>()])),
     ("devnet snapshot rm", Json(&[many::<devnet::snapshot::Removed>()])),
     ("devnet report", Json(&[one::<devnet::report::WrittenReport>()])),
+    ("devnet upgrade", Json(&[one::<api::Validator>()])),
     ("node run", Json(&[one::<node::StartedNode>()])),
+    ("node version", Json(&[one::<Versions>()])),
     ("chain head", Json(&[one::<api::Head>()])),
     ("chain burned", Json(&[one::<api::Burned>()])),
     ("chain block", Json(&[one::<api::Block>()])),

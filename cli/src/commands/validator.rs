@@ -255,6 +255,8 @@ impl Document for Entry {
             ("consensus key", self.consensus_key.to_string()),
             ("quic", or_dash(self.quic.clone())),
             ("p2p", or_dash(self.p2p.clone())),
+            ("process", or_dash(self.pid)),
+            ("version", or_dash(self.version.clone())),
             ("in the subset of", self.subset_of.join(", ")),
             ("connected runners", self.connected_runners.join(", ")),
         ])

@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, TypedMetric, counter::Counter, gauge::Gauge},
     registry::Registry,
 };
-use std::{fmt, sync::atomic::AtomicU64};
+use std::{collections::BTreeMap, fmt, sync::atomic::AtomicU64};
 
 /// The MIME type of the text that [`whole`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -30,6 +30,43 @@ pub fn part(registry: &Registry) -> String {
     let mut text = String::new();
     text::encode_registry(&mut text, registry).expect("a string takes what is written to it");
     text
+}
+
+/// Adds the series of another program to the families of a part that it has as well: the lines for
+/// which `wanted` is true.
+pub fn with_series(part: &str, other: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let mut more = BTreeMap::<&str, Vec<&str>>::new();
+    let mut family = "";
+    for line in other.lines() {
+        family = family_of(line).unwrap_or(family);
+        if !line.starts_with('#') && wanted(line) {
+            more.entry(family).or_default().push(line);
+        }
+    }
+    let mut text = String::new();
+    let mut add = |text: &mut String, family: &str| {
+        for line in more.remove(family).into_iter().flatten() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    };
+    family = "";
+    for line in part.lines() {
+        if let Some(next) = family_of(line).filter(|next| *next != family) {
+            add(&mut text, family);
+            family = next;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    add(&mut text, family);
+    text
+}
+
+/// The family that a line of comment is about.
+fn family_of(line: &str) -> Option<&str> {
+    let about = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE "))?;
+    about.split(' ').next()
 }
 
 /// Joins the texts of registries that share no metric name; the type is [`CONTENT_TYPE`].
@@ -71,7 +108,7 @@ impl<M: EncodeMetric + TypedMetric> EncodeMetric for Row<M> {
 }
 
 /// All samples of a text, by name with labels.
-pub fn samples(text: &str) -> std::collections::BTreeMap<&str, f64> {
+pub fn samples(text: &str) -> BTreeMap<&str, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
@@ -84,6 +121,18 @@ pub fn samples(text: &str) -> std::collections::BTreeMap<&str, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn series_of_another_program_come_after_those_of_their_family() {
+        let ours = "# HELP a A.\n# TYPE a gauge\na{v=\"0\"} 1\n# HELP b B.\n# TYPE b counter\n";
+        let theirs = "# HELP b B.\n# TYPE b counter\nb_total{v=\"1\"} 2\nb_total{v=\"2\"} 9\n\
+                      # HELP c C.\n# TYPE c gauge\nc{v=\"1\"} 3\n\
+                      # HELP a A.\n# TYPE a gauge\na{v=\"1\"} 4\n# EOF\n";
+        let both = with_series(ours, theirs, |line| line.contains("v=\"1\""));
+        let expected = "# HELP a A.\n# TYPE a gauge\na{v=\"0\"} 1\na{v=\"1\"} 4\n\
+                        # HELP b B.\n# TYPE b counter\nb_total{v=\"1\"} 2\n";
+        assert_eq!(both, expected);
+    }
     use std::collections::BTreeMap;
 
     #[test]

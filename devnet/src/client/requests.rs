@@ -15,7 +15,7 @@ use crate::types::{
     SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
     SpeculativeProof, StateProof, Status, Stopping, StoreQuery, StreamQuery, TaskDetail,
     TasksCancelled, TasksRetried, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
-    Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+    Transaction, TransactionAccepted, TransactionRequest, UpgradeRequest, Validator, Votes,
 };
 use cowboy_engine::{chain::SignedTransaction, primitives::Address};
 use reqwest::Method;
@@ -95,6 +95,9 @@ requests! {
     /// Restarts a validator, running or not, without its stored chain, which it fetches from the
     /// others.
     resync_validator(validator: &str) -> Validator = post ["validators", validator, "resync"], &();
+    /// Lets a validator's own process run the program at this absolute path.
+    upgrade_validator(validator: &str, binary: &str) -> Validator
+        = post ["validators", validator, "upgrade"], &UpgradeRequest { binary: binary.to_owned() };
     /// Starts a validator that follows the chain; `None` picks any free name.
     add_validator(name: Option<&str>) -> Validator
         = post ["validators"], &JoinRequest { name: name.map(str::to_owned) };

@@ -1,13 +1,15 @@
 //! The files that nodes in processes of their own are given: the genesis document of their chain,
-//! and the places of its validators.
+//! and the places of its validators. And what the programs that run them speak.
 //!
 //! Neither contains a secret. A node's key is a file of its own ([`key`](crate::runner::key)).
 
 mod document;
 mod peers;
+mod versions;
 
 pub use document::GenesisDocument;
 pub use peers::{Peers, PeersError, ValidatorPlace};
+pub use versions::{UnfitVersions, Versions};
 
 use crate::topology::TopologyError;
 use cowboy_host::located::Located;

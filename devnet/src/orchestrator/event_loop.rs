@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::{
-        backend::{Hooks, Membership, MembershipError, SaveError, Switch},
+        backend::{Hooks, Membership, MembershipError, SaveError, Switch, UpgradeError},
         steer::{Steer, SteerError, Told},
     },
     topology::Name,
@@ -21,7 +21,7 @@ use ::tokio::{
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
 use cowboy_host::{duration::Plain, last_words};
 use futures::FutureExt as _;
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// Maximum number of waiting requests; each comes from an API request, and the API limits those.
 const REQUESTS: usize = 64;
@@ -41,6 +41,7 @@ enum NodeRequest {
     Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<Steered>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
+    Upgrade { node: String, binary: PathBuf, reply: oneshot::Sender<Result<(), UpgradeError>> },
     CarryOut { reply: oneshot::Sender<Result<(), String>> },
     Save { name: Option<Name>, reply: oneshot::Sender<Result<Snapshot, SaveError>> },
 }
@@ -81,7 +82,8 @@ impl Supervisor {
 
     pub(super) fn hooks(&self) -> Hooks {
         let all = || self.clone();
-        let (switching, steering, changing, saving, telling) = (all(), all(), all(), all(), all());
+        let (switching, steering, changing) = (all(), all(), all());
+        let (saving, telling, upgrading) = (all(), all(), all());
         let shutdown = self.shutdown.clone();
         Hooks {
             switch: Box::new(move |node, to| {
@@ -106,6 +108,14 @@ impl Supervisor {
                         Membership::Leave(validator) => NodeRequest::Leave { validator, reply },
                     });
                     let stopping = || Err(MembershipError::Failed(STOPPING.to_owned()));
+                    asked.await.unwrap_or_else(stopping)
+                })
+            }),
+            upgrade: Box::new(move |node, binary| {
+                let (nodes, node) = (upgrading.clone(), node.to_owned());
+                Box::pin(async move {
+                    let asked = nodes.ask(|reply| NodeRequest::Upgrade { node, binary, reply });
+                    let stopping = || Err(UpgradeError::Failed(STOPPING.to_owned()));
                     asked.await.unwrap_or_else(stopping)
                 })
             }),
@@ -193,6 +203,9 @@ async fn answer(nodes: &mut Nodes, request: NodeRequest) {
         }
         NodeRequest::Leave { validator, reply } => {
             let _ = reply.send(nodes.leave(&validator).await.map_err(MembershipError::from));
+        }
+        NodeRequest::Upgrade { node, binary, reply } => {
+            let _ = reply.send(nodes.upgrade(&node, binary).await);
         }
         NodeRequest::CarryOut { reply } => {
             let _ = reply.send(nodes.carry_out().await);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     agent::Agent,
-    api::backend::{Backend, MembershipError, Running, Switch},
+    api::backend::{Backend, MembershipError, Running, Switch, UpgradeError},
     chain::{
         known::Known,
         ledger::{self, ExecutedBlock},
@@ -55,6 +55,7 @@ use cowboy_host::{duration::Plain, files::create_private_dir};
 use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -299,6 +300,7 @@ impl Nodes {
                 reached: None,
                 mempool: services.mempool.clone(),
                 node: Arc::new(Here(gateway.clone())),
+                process: None,
                 quic: *quic,
                 p2p: *p2p,
             });
@@ -522,6 +524,20 @@ impl Nodes {
                 Err(error) => how = error,
             }
         }
+    }
+
+    /// Lets a validator's own process run another program.
+    pub(super) async fn upgrade(
+        &mut self,
+        node: &str,
+        binary: PathBuf,
+    ) -> Result<(), UpgradeError> {
+        let (Some(processes), Some(member)) = (&mut self.processes, self.config.members.get(node))
+        else {
+            let what = format!("`{node}` has no process of its own: `hosts` is `in-process`");
+            return Err(UpgradeError::Conflict(what));
+        };
+        processes.upgrade(member, self.config.members.all(), binary).await
     }
 
     /// Tells nodes in processes of their own which faults are in force.

@@ -201,6 +201,12 @@ pub struct Validator {
     pub quic: Option<String>,
     /// The address for other validators; absent when it is stopped.
     pub p2p: Option<String>,
+    /// Its own process; absent when it runs in the devnet's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The version of the program of its own process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The runners that have it in their subset.
     pub subset_of: Vec<String>,
     /// The runners it holds an authenticated connection to.
@@ -473,6 +479,14 @@ pub struct CapabilitiesRequest {
     pub add: Vec<String>,
     /// The labels to withdraw, until the runner ends.
     pub remove: Vec<String>,
+}
+
+/// Asks for another program for a validator's own process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradeRequest {
+    /// The absolute path of the program, a `cowboyctl`.
+    pub binary: String,
 }
 
 /// Asks for a new validator to join.

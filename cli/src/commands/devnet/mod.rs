@@ -14,6 +14,7 @@ mod rotating;
 pub(super) mod snapshot;
 pub(super) mod status;
 pub(super) mod up;
+mod upgrade;
 
 pub use down::{gone_within, stop};
 pub use ready::UpReport;
@@ -45,7 +46,8 @@ pub enum Devnet {
     Status(Which),
     /// Show the log of a devnet's process
     ///
-    /// With --node, only the lines that name this validator or runner.
+    /// With --node, only the lines that name this validator or runner, and the log of its own
+    /// process if it has one. With --all, the logs of all processes of `hosts: process`.
     Logs(logs::Logs),
     /// Print shell exports that make a devnet the current one
     Env(Which),
@@ -60,6 +62,12 @@ pub enum Devnet {
     Reset(down::Down),
     /// Remove devnets with their chains, keys and logs; snapshots stay
     Rm(rm::Rm),
+    /// Let a validator's own process run another build of cowboyctl
+    ///
+    /// The validator stops and starts again; the others go on. A program that speaks another
+    /// protocol or has another format of stores is refused. If it does not start, the validator
+    /// goes on with the former one.
+    Upgrade(upgrade::Upgrade),
     /// Save a devnet's state, and restore it
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
@@ -92,6 +100,7 @@ impl Devnet {
             Self::Export(export) => export.run(cx),
             Self::Reset(down) => block_on(down.reset(cx)),
             Self::Rm(rm) => block_on(rm.run(cx)),
+            Self::Upgrade(upgrade) => block_on(upgrade.run(cx)),
             Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),
             Self::Report(report) => block_on(report.run(cx)),
         }

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use futures::future::BoxFuture;
+use std::path::PathBuf;
 use tokio::sync::watch;
 
 /// A request's command to a node.
@@ -60,6 +61,19 @@ pub enum MembershipError {
 pub type MembershipHook =
     Box<dyn Fn(Membership) -> BoxFuture<'static, Result<String, MembershipError>> + Send + Sync>;
 
+/// Why a validator runs no other program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UpgradeError {
+    #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Lets a validator's process run the program at a path.
+pub type UpgradeHook =
+    Box<dyn Fn(&str, PathBuf) -> BoxFuture<'static, Result<(), UpgradeError>> + Send + Sync>;
+
 /// Why no snapshot was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
@@ -87,6 +101,8 @@ pub struct Hooks {
     pub switch: SwitchHook,
     pub steer: SteerHook,
     pub membership: MembershipHook,
+    /// Lets the process of the validator of this name run another program. Resolves once it does.
+    pub upgrade: UpgradeHook,
     /// Tells nodes in processes of their own which faults are in force. Resolves once they carry
     /// them out.
     pub carry_out: Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>,

@@ -11,10 +11,12 @@ mod slot;
 
 pub use hooks::{
     Hooks, Membership, MembershipError, MembershipHook, SaveError, SaveHook, Speculation,
-    SteerHook, Switch, SwitchHook,
+    SteerHook, Switch, SwitchHook, UpgradeError, UpgradeHook,
 };
 pub use names::NodeNames;
-pub use slot::{NodeAccess, ObservedDispatch, ReportedProgress, Running, ValidatorSlot};
+pub use slot::{
+    NodeAccess, NodeProcess, ObservedDispatch, ReportedProgress, Running, ValidatorSlot,
+};
 
 use super::{error::ApiError, labels::Labels, lane_metrics::LaneMetrics};
 use crate::{

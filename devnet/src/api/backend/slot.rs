@@ -57,6 +57,11 @@ pub trait NodeAccess: Send + Sync {
     /// `None` if it runs in another process, which has metrics of its own.
     fn journal(&self) -> Option<(Journal, usize)>;
 
+    /// The metrics of its process, if it has one of its own.
+    fn metrics(&self) -> Option<String> {
+        None
+    }
+
     /// The faults that it carries out and what they have done, if it runs in another process.
     fn faults(&self) -> Vec<Fault> {
         Vec::new()
@@ -70,6 +75,14 @@ pub trait NodeAccess: Send + Sync {
     fn submit(&self, transaction: &SignedTransaction) -> Option<Result<bool, ApiError>>;
 }
 
+/// A validator's own process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeProcess {
+    pub pid: u32,
+    /// The version of its program.
+    pub version: String,
+}
+
 /// The parts of a running validator that the API uses.
 #[derive(Clone)]
 pub struct Running {
@@ -79,6 +92,8 @@ pub struct Running {
     pub reached: Option<watch::Receiver<Height>>,
     pub mempool: Mempool,
     pub node: Arc<dyn NodeAccess>,
+    /// Its own process, if it has one.
+    pub process: Option<NodeProcess>,
     /// The QUIC address for runners.
     pub quic: SocketAddr,
     /// The address for other validators.

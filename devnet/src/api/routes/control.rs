@@ -2,8 +2,8 @@
 
 use crate::{
     api::{
-        backend::{Membership, MembershipError, SaveError, Switch},
-        error::{ApiError, funding},
+        backend::{Membership, MembershipError, SaveError, Switch, UpgradeError},
+        error::{ApiError, funding, shown},
         extract::{Authorized, InBody, InPath, InQuery},
         nodes,
         route::{Route, act, signed},
@@ -16,7 +16,7 @@ use crate::{
     types::{
         Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
         NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted, TransactionRequest,
-        Validator,
+        UpgradeRequest, Validator,
     },
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -26,6 +26,7 @@ use cowboy_engine::{
 };
 use cowboy_host::http::openapi::Operation;
 use std::{
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -78,6 +79,13 @@ pub(super) fn table() -> Vec<Route> {
             "/v1/validators/{validator}/resync",
             "Restarts a validator, running or not, without its stored chain",
             Switch::Resync,
+        ),
+        act(
+            "/v1/validators/{validator}/upgrade",
+            upgrade,
+            Operation::new("Lets a validator's own process run another program")
+                .one::<Validator>(200)
+                .body::<UpgradeRequest>(),
         ),
         act(
             "/v1/validators",
@@ -313,6 +321,33 @@ async fn switch(
         super::validator::slot(&glance, &validator)?.name().to_owned()
     };
     nodes::switch(shared.backend.clone(), &name, wanted).await?;
+    let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
+    shared.blocking(show).await.map(Json)
+}
+
+async fn upgrade(
+    _: Authorized,
+    State(shared): State<Arc<ServerState>>,
+    InPath(validator): InPath<String>,
+    InBody(UpgradeRequest { binary }): InBody<UpgradeRequest>,
+) -> Result<Json<Validator>, ApiError> {
+    let path = PathBuf::from(&binary);
+    if !path.is_absolute() {
+        let what = format!("binary: `{}` is not an absolute path", shown(&binary));
+        return Err(ApiError::bad_request(what));
+    }
+    let name = {
+        let glance = Glance::of(shared.backend.clone(), None)?;
+        super::validator::slot(&glance, &validator)?.name().to_owned()
+    };
+    let (backend, node) = (shared.backend.clone(), name.clone());
+    // A separate task, so that it completes even if the client no longer waits.
+    let task = tokio::spawn(async move { (backend.hooks.upgrade)(&node, path).await });
+    let upgraded = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
+    upgraded.map_err(|error| match error {
+        UpgradeError::Conflict(text) => ApiError::conflict(text),
+        UpgradeError::Failed(text) => ApiError::internal(text),
+    })?;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
     shared.blocking(show).await.map(Json)
 }

@@ -2,7 +2,8 @@
 //! of every devnet, and speculation if an agent runs.
 
 use crate::api::{
-    connection_metrics, error::ApiError, route::Route, state::ServerState, view::View,
+    backend::ValidatorSlot, connection_metrics, error::ApiError, route::Route, state::ServerState,
+    view::View,
 };
 use axum::{
     extract::State,
@@ -25,7 +26,8 @@ async fn metrics(State(shared): State<Arc<ServerState>>) -> Result<impl IntoResp
         let mut parts = Vec::new();
         if let Ok(view) = View::of(backend.clone(), None) {
             backend.lane.follow(view.store(), &view.state, backend.begun())?;
-            parts.push(connection_metrics::part(&view)?);
+            let own = connection_metrics::part(&view)?;
+            parts.push(backend.slots().iter().fold(own, |part, slot| of_process(part, slot)));
         }
         parts.push(backend.lane.encode());
         parts.push(of_log());
@@ -34,6 +36,14 @@ async fn metrics(State(shared): State<Arc<ServerState>>) -> Result<impl IntoResp
     });
     let text = read.await?;
     Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text))
+}
+
+/// Adds what the process of a validator that has one of its own says of its connections.
+fn of_process(part: String, slot: &ValidatorSlot) -> String {
+    let metrics = slot.running().and_then(|running| running.node.metrics());
+    let Some(theirs) = metrics else { return part };
+    let label = format!("validator=\"{}\"", slot.name());
+    openmetrics::with_series(&part, &theirs, |line| line.contains(&label))
 }
 
 fn of_log() -> String {

@@ -156,6 +156,7 @@ fn state(network: &Connections, slot: &ValidatorSlot) -> ValidatorState {
 
 fn describe(glance: &Glance, network: &Connections, slot: &ValidatorSlot) -> Validator {
     let (address, running) = (slot.address(), slot.running());
+    let process = running.as_ref().and_then(|running| running.process.clone());
     Validator {
         name: slot.name().to_owned(),
         address: address.into(),
@@ -167,6 +168,8 @@ fn describe(glance: &Glance, network: &Connections, slot: &ValidatorSlot) -> Val
         height: slot.height().get(),
         quic: running.as_ref().map(|running| running.quic.to_string()),
         p2p: running.as_ref().map(|running| running.p2p.to_string()),
+        pid: process.as_ref().map(|process| process.pid),
+        version: process.map(|process| process.version),
         subset_of: glance.named(network.expected_at(&address)),
         connected_runners: glance.named(network.connected_to(&address)),
     }

@@ -228,6 +228,7 @@ impl Devnet {
                 reached: None,
                 mempool: Mempool::new(mempool),
                 node: Arc::new(node),
+                process: None,
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),
             }
@@ -299,6 +300,7 @@ impl Devnet {
                         };
                         async { answer }.boxed()
                     }),
+                    upgrade: Box::new(|_, _| async { Ok(()) }.boxed()),
                     carry_out: Box::new(|| async { Ok(()) }.boxed()),
                     save: Box::new(|name| {
                         let answer = match name {

@@ -129,6 +129,11 @@ impl NodeAccess for Remote {
         None
     }
 
+    fn metrics(&self) -> Option<String> {
+        let client = self.client();
+        self.told(async move { client.metrics().await.map(Some) })
+    }
+
     fn faults(&self) -> Vec<types::Fault> {
         let client = self.client();
         self.told(async move { client.faults().await })

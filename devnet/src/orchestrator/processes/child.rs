@@ -1,7 +1,7 @@
 //! One validator's process: its start, its limits, and its end.
 
 use crate::{
-    handout::SUPERVISED,
+    handout::{SUPERVISED, Versions},
     home::{DevnetHome, Home},
     topology::{Name, ProcessPlan},
 };
@@ -14,14 +14,14 @@ use serde::Deserialize;
 use std::{
     env,
     fs::{File, OpenOptions},
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read, Seek as _, SeekFrom},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     process::{ChildStdin, ChildStdout, Command},
     time::{sleep, timeout},
 };
@@ -30,6 +30,8 @@ use tokio::{
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a node that was asked to end may take before it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a program may take to tell its versions.
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for a process that was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often to check whether the process of an earlier devnet has ended: it is no child of this
@@ -57,8 +59,9 @@ pub(super) struct NodeFiles {
 
 /// What a node prints once its API answers.
 #[derive(Debug, Clone, Deserialize)]
-struct NodeReport {
-    rpc_url: String,
+pub(super) struct NodeReport {
+    pub(super) rpc_url: String,
+    pub(super) versions: Versions,
 }
 
 /// A node's process. It is killed when this is dropped, and ends by itself if this process does.
@@ -157,17 +160,16 @@ impl Child {
         self.pid
     }
 
-    /// Waits until the node's API answers, and returns its address.
-    pub(super) async fn ready(&mut self) -> Result<String, String> {
+    /// Waits until the node's API answers.
+    pub(super) async fn ready(&mut self) -> Result<NodeReport, String> {
         let mut line = String::new();
-        let mut stdout = tokio::io::AsyncReadExt::take(&mut self.stdout, MAX_LINE);
+        let mut stdout = (&mut self.stdout).take(MAX_LINE);
         let read = timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
         match read {
             Ok(Ok(0)) => Err(self.ended().await),
             Ok(Ok(_)) => {
-                let report: Result<NodeReport, _> = serde_json::from_str(&line);
                 let malformed = |error| format!("what it prints is no report of a node: {error}");
-                Ok(report.map_err(malformed)?.rpc_url)
+                serde_json::from_str(&line).map_err(malformed)
             }
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("its API does not answer within {}", Plain(START_TIMEOUT))),
@@ -240,12 +242,39 @@ fn last_words(log: &Path) -> Option<String> {
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES))).ok()?;
     let mut bytes = Vec::new();
-    file.take(LAST_BYTES).read_to_end(&mut bytes).ok()?;
+    Read::take(file, LAST_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let line =
         text.lines().rev().find(|line| !line.trim().is_empty() && !line.contains(" INFO "))?;
     let words = line.trim().chars().map(|char| if char.is_control() { ' ' } else { char });
     Some(words.take(LAST_CHARS).collect())
+}
+
+/// The versions of a program, which it prints when asked.
+pub(super) async fn versions_of(program: &Path) -> Result<Versions, String> {
+    let mut command = Command::new(program);
+    command
+        .args(["node", "version", "--output", "json"])
+        .env("COWBOYCTL_CONFIG", "/dev/null")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    let mut process = command.spawn().map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let answer = async {
+        if let Some(stdout) = process.stdout.take() {
+            stdout.take(MAX_LINE).read_to_string(&mut text).await?;
+        }
+        process.wait().await
+    };
+    match timeout(ASK_TIMEOUT, answer).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Err(error.to_string()),
+        Err(_) => return Err(format!("it does not answer within {}", Plain(ASK_TIMEOUT))),
+    }
+    let malformed = |_| "it tells no versions, as `cowboyctl node version` does".to_owned();
+    serde_json::from_str(&text).map_err(malformed)
 }
 
 /// Ends the process of an earlier devnet that still runs the node: it was frozen when that devnet

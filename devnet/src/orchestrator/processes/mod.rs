@@ -11,13 +11,13 @@ mod mirror;
 
 use self::{
     access::Remote,
-    child::{Child, NodeFiles},
+    child::{Child, NodeFiles, NodeReport},
     mirror::Mirror,
 };
 use super::members::Member;
 use crate::{
     api::{
-        backend::{Backend, Running},
+        backend::{Backend, NodeProcess, Running, UpgradeError},
         faults,
     },
     chain::{
@@ -27,11 +27,11 @@ use crate::{
     },
     client::Client,
     faults::{Fault, Rule},
-    handout::{GenesisDocument, Peers, ValidatorPlace},
+    handout::{GenesisDocument, Peers, ValidatorPlace, Versions},
     home::{DevnetHome, Home},
     runner::key,
     storage::Keep,
-    topology::{Name, ProcessPlan, Reserve},
+    topology::{Name, NodeList, ProcessPlan, Reserve, Topology},
     types::FaultOrders,
     validator::rebuild,
 };
@@ -46,7 +46,8 @@ use rustix::process::Signal;
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    fmt,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -81,6 +82,7 @@ pub(super) struct Handout {
 /// The nodes of a devnet.
 pub(super) struct Processes {
     context: runtime::Context,
+    home: DevnetHome,
     backend: Arc<Backend>,
     handout: Handout,
     files: NodeFiles,
@@ -136,7 +138,7 @@ impl Processes {
                 .into(),
         };
         let (running, deaths) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { context, backend, handout, files, mirror, running, deaths })
+        Ok(Self { context, home, backend, handout, files, mirror, running, deaths })
     }
 
     pub(super) fn is_running(&self, name: &Name) -> bool {
@@ -164,12 +166,12 @@ impl Processes {
             }
         }
         let ready = children.into_iter().map(async |(member, mut child)| {
-            let url = child.ready().await;
-            (member, child, url)
+            let report = child.ready().await;
+            (member, child, report)
         });
-        for (member, child, url) in join_all(ready).await {
-            let joined = match url {
-                Ok(url) => self.join(member, child, &url).await,
+        for (member, child, report) in join_all(ready).await {
+            let joined = match report {
+                Ok(report) => self.join(member, child, report).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = joined {
@@ -188,8 +190,8 @@ impl Processes {
         afresh: bool,
     ) -> Result<(), String> {
         let mut child = self.begin(member, members, afresh).await?;
-        let url = child.ready().await?;
-        self.join(member, child, &url).await
+        let report = child.ready().await?;
+        self.join(member, child, report).await
     }
 
     /// Starts a node's process.
@@ -218,12 +220,18 @@ impl Processes {
         Child::start(&files, &member.name, &plan)
     }
 
-    /// Follows a node whose API answers at `url`.
-    async fn join(&mut self, member: &Member, child: Child, url: &str) -> Result<(), String> {
-        let name = &member.name;
-        let told = |error: &dyn std::fmt::Display| error.to_string();
+    /// Follows a node whose API answers.
+    async fn join(
+        &mut self,
+        member: &Member,
+        child: Child,
+        report: NodeReport,
+    ) -> Result<(), String> {
+        let (name, NodeReport { rpc_url, versions }) = (&member.name, report);
+        versions.fits(&Versions::own()).map_err(|error| error.to_string())?;
+        let told = |error: &dyn fmt::Display| error.to_string();
         let token = self.files.home.devnet(name).token().map_err(|error| told(&error))?;
-        let client = Client::new(url).map_err(|error| told(&error))?;
+        let client = Client::new(&rpc_url).map_err(|error| told(&error))?;
         let client = client.with_token(token).with_timeout(ANSWER_WITHIN);
         let height = Height::new(client.head().await.map_err(|error| told(&error))?.height);
         let rules = self.backend.faults().rules();
@@ -235,6 +243,7 @@ impl Processes {
             runtime: Handle::current(),
             frozen: false.into(),
         });
+        let pid = child.pid().as_raw_nonzero().get().unsigned_abs();
         let reached = self.mirror.add(&self.context, name, client, height);
         if let Some(slot) = self.backend.slot(name.as_str()) {
             slot.set_running(Running {
@@ -242,12 +251,12 @@ impl Processes {
                 reached: Some(reached),
                 mempool: self.mirror.mempool().clone(),
                 node: access.clone(),
+                process: Some(NodeProcess { pid, version: versions.version }),
                 quic: member.quic,
                 p2p: member.p2p,
             });
         }
         self.backend.faults().revived(name.as_str());
-        let pid = child.pid().as_raw_nonzero();
         tracing::info!(validator = %name, %pid, %height, "started in a process of its own");
         let running = RunningProcess { child, access, since: Instant::now() };
         self.running.insert(name.clone(), running);
@@ -257,6 +266,44 @@ impl Processes {
             self.freeze(name, true);
         }
         Ok(())
+    }
+
+    /// Lets a node run another program. If that does not start, it goes on with the former one.
+    pub(super) async fn upgrade(
+        &mut self,
+        member: &Member,
+        members: &[Member],
+        binary: PathBuf,
+    ) -> Result<(), UpgradeError> {
+        let name = &member.name;
+        let conflict =
+            |reason: String| UpgradeError::Conflict(format!("{}: {reason}", binary.display()));
+        let versions = child::versions_of(&binary).await.map_err(conflict)?;
+        versions.fits(&Versions::own()).map_err(|error| conflict(error.to_string()))?;
+        let plan = self.handout.plans.entry(name.clone()).or_default();
+        let before = plan.binary.replace(binary.clone());
+        if self.is_running(name) {
+            self.stop(name).await;
+            if let Err(error) = self.start(member, members, false).await {
+                self.handout.plans.entry(name.clone()).or_default().binary = before;
+                let again = match self.start(member, members, false).await {
+                    Ok(()) => "it goes on with the former program".to_owned(),
+                    Err(error) => {
+                        self.bury(name, &error);
+                        format!("the former program does not start either: {error}")
+                    }
+                };
+                let binary = binary.display();
+                return Err(UpgradeError::Failed(format!(
+                    "{binary} does not run: {error}; {again}"
+                )));
+            }
+        }
+        tracing::info!(validator = %name, binary = %binary.display(), %versions, "another program");
+        let kept = keep_binary(&self.home, name, &binary);
+        kept.map_err(|error| {
+            UpgradeError::Failed(format!("it runs, but not after the next start: {error}"))
+        })
     }
 
     fn take(&mut self, name: &Name) -> Option<RunningProcess> {
@@ -348,6 +395,20 @@ impl Processes {
         }
         again
     }
+}
+
+/// Writes the program of a validator into the devnet's topology.
+fn keep_binary(home: &DevnetHome, name: &Name, binary: &Path) -> Result<(), String> {
+    let path = home.topology_path();
+    let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+    let text = home.topology().map_err(|error| told(&error))?.unwrap_or_default();
+    let mut topology = Topology::parse(&text, "").map_err(|error| told(&error))?;
+    if let Some(NodeList::List(validators)) = &mut topology.validators {
+        for validator in validators.iter_mut().filter(|validator| validator.name == *name) {
+            validator.binary = Some(binary.to_owned());
+        }
+    }
+    write_private(&path, &topology.to_yaml()).map_err(|error| told(&error))
 }
 
 /// Ends the nodes that a killed devnet has left behind.
