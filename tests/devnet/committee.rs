@@ -2,10 +2,14 @@
 
 use crate::{
     shape,
-    support::{Home, list},
+    support::{Home, list, on_all_hosts},
 };
 use serde_json::Value;
 use std::fs;
+
+on_all_hosts! {
+    validators_join_and_leave_and_the_devnet_remembers
+}
 
 /// The names of the validators that vote on the next block.
 fn committee(home: &Home) -> Vec<String> {
@@ -25,9 +29,7 @@ fn verified(home: &Home, height: u64) {
     assert_eq!(check["valid"], true, "{check}");
 }
 
-#[test]
-fn validators_join_and_leave_and_the_devnet_remembers() {
-    let home = Home::new();
+fn validators_join_and_leave_and_the_devnet_remembers(home: &Home) {
     let file = home.path("epochs.yaml");
     let text = "name: epochs\nvalidators: 3\nrunners: 2\nchain:\n  epoch_blocks: 8\n";
     fs::write(&file, text).unwrap();
@@ -37,7 +39,7 @@ fn validators_join_and_leave_and_the_devnet_remembers() {
     assert_eq!((&added["name"], &added["votes"]), (&"validator-3".into(), &true.into()));
     let from = added["from"].as_u64().unwrap();
     assert_eq!(from % 8, 0, "{added}");
-    assert_eq!(committee(&home), ["validator-0", "validator-1", "validator-2", "validator-3"]);
+    assert_eq!(committee(home), ["validator-0", "validator-1", "validator-2", "validator-3"]);
     home.wait_height(from + 3);
     let block = home.json(&["chain", "block", &from.to_string()]);
     assert_eq!(block["subset_epoch"], 1, "one of three is more than a tenth: {block}");
@@ -53,22 +55,22 @@ fn validators_join_and_leave_and_the_devnet_remembers() {
     let removed = home.json(&["validator", "remove", "validator-1"]);
     assert_eq!(removed["votes"], false);
     let left = ["late", "validator-0", "validator-2", "validator-3"];
-    assert_eq!(committee(&home), left);
+    assert_eq!(committee(home), left);
     home.fails(3, &["validator", "show", "validator-1"]);
 
     // The certificates of every epoch verify with that epoch's committee.
     let newest = home.height();
     for height in [2, from - 1, from, newest - 4] {
-        verified(&home, height);
+        verified(home, height);
     }
     let job = home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
     assert_eq!(job["status"], "Verified", "{job}");
 
     home.json(&["devnet", "down", "epochs"]);
     home.up(&["-f", file.to_str().unwrap()]);
-    assert_eq!(committee(&home), left);
+    assert_eq!(committee(home), left);
     home.json(&["chain", "wait", "+10"]);
-    verified(&home, from);
+    verified(home, from);
 
     // A name may return after it left, and removing an unknown validator fails.
     let again = home.json(&["validator", "add", "validator-1"]);

@@ -229,12 +229,12 @@ impl NodeRun {
         let peers = trust::places(&self.peers)?;
         let key = key::read(&self.key_file)
             .map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
-        let validator = node::name_of(&document, &key).map_err(launch::failure)?;
         let unfit = |error| {
             CliError::new(Exit::Usage, format!("{}: {error}", self.peers.display()))
                 .hint("the file lists every validator of the genesis document once")
         };
         let places = peers.of(&document).map_err(unfit)?;
+        let validator = node::name_of(&document, &peers, &key).map_err(launch::failure)?;
         let own = places.iter().find(|(_, place)| place.name == validator);
         let (_, place) = own.expect("it lists every validator");
         let listen = self.listen(place)?;

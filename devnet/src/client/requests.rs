@@ -8,14 +8,15 @@ use crate::types::{
     EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
     FailureRequest, Fairness, Fault, FaultOrders, FaultRequest, GovernedParameter, Head, Job,
     JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
-    LimitRequest, LogQuery, MruRecord, NameRequest, NodeQuery, OfPipelineQuery, Parameters,
-    Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest, PipelineSummary, PolledJobs, Pool,
-    Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, RetryRequest,
-    Rollback, Runner, RunnerLoad, SaveRequest, Snapshot, SpeculationEvent, SpeculationEventPage,
-    SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-    SpeculativeProof, StateProof, Status, Stopping, StoreQuery, StreamQuery, TaskDetail,
-    TasksCancelled, TasksRetried, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
-    Transaction, TransactionAccepted, TransactionRequest, UpgradeRequest, Validator, Votes,
+    LimitRequest, LogQuery, MruRecord, NameRequest, NodePeers, NodeQuery, OfPipelineQuery,
+    Parameters, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest, PipelineSummary,
+    PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
+    RetryRequest, Rollback, Runner, RunnerLoad, SaveRequest, Snapshot, SpeculationEvent,
+    SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
+    SpeculativeCommitment, SpeculativeProof, StateProof, Status, Stopping, StoreQuery, StreamQuery,
+    TaskDetail, TasksCancelled, TasksRetried, Timer, TimerQuery, TimerQueue, TimerQuote,
+    TimerSummary, Transaction, TransactionAccepted, TransactionRequest, UpgradeRequest, Validator,
+    Votes,
 };
 use cowboy_engine::{chain::SignedTransaction, primitives::Address};
 use reqwest::Method;
@@ -95,6 +96,8 @@ requests! {
     /// Restarts a validator, running or not, without its stored chain, which it fetches from the
     /// others.
     resync_validator(validator: &str) -> Validator = post ["validators", validator, "resync"], &();
+    /// Tells a node in a process of its own where its chain's validators are.
+    set_peers(peers: &NodePeers) -> NodePeers = post ["peers"], peers;
     /// Lets a validator's own process run the program at this absolute path.
     upgrade_validator(validator: &str, binary: &str) -> Validator
         = post ["validators", validator, "upgrade"], &UpgradeRequest { binary: binary.to_owned() };

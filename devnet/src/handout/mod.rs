@@ -8,7 +8,7 @@ mod peers;
 mod versions;
 
 pub use document::GenesisDocument;
-pub use peers::{Peers, PeersError, ValidatorPlace};
+pub use peers::{JoinedKeys, Peers, PeersError, ValidatorPlace};
 pub use versions::{UnfitVersions, Versions};
 
 use crate::topology::TopologyError;

@@ -1,7 +1,12 @@
 //! `peers.yaml`: where the validators of a chain listen.
 
 use super::{GenesisDocument, load};
-use crate::topology::{Name, TopologyError};
+use crate::{
+    topology::{Name, TopologyError},
+    types::{Bytes, BytesText, KeyText, Text},
+};
+use commonware_codec::{Copying, DecodeExt as _};
+use commonware_cryptography::ed25519::PublicKey;
 use cowboy_engine::chain::GenesisValidator;
 use cowboy_host::host_port::HostPort;
 use serde::{Deserialize, Serialize};
@@ -15,6 +20,9 @@ use std::{
 #[serde(deny_unknown_fields, expecting = "the field `validators` with a list")]
 pub struct Peers {
     pub validators: Vec<ValidatorPlace>,
+    /// Validators of the genesis document that have left the devnet since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Name>,
 }
 
 /// Where one validator listens. A host may be a name, which is looked up again and again.
@@ -29,6 +37,32 @@ pub struct ValidatorPlace {
     /// The URL of its control API, for runners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
+    /// Its keys, if it has joined since genesis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<JoinedKeys>,
+}
+
+/// The public keys of a validator that is not in the genesis document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of keys: identity, consensus")]
+pub struct JoinedKeys {
+    pub identity: KeyText,
+    pub consensus: BytesText,
+}
+
+impl JoinedKeys {
+    fn validator(&self) -> Option<GenesisValidator> {
+        let consensus_key: [u8; 32] = self.consensus.0.0.as_slice().try_into().ok()?;
+        let is_key = PublicKey::decode(Copying(&consensus_key)).is_ok();
+        is_key.then(|| GenesisValidator { pubkey: self.identity.0.clone(), consensus_key })
+    }
+}
+
+impl From<GenesisValidator> for JoinedKeys {
+    fn from(validator: GenesisValidator) -> Self {
+        let consensus = Text(Bytes(validator.consensus_key.to_vec()));
+        Self { identity: validator.pubkey.into(), consensus }
+    }
 }
 
 /// Why a list of peers does not fit a chain.
@@ -38,6 +72,8 @@ pub enum PeersError {
     Twice(Name),
     #[error("validators: `{name}` is no validator of the genesis document; these are {known}")]
     Unknown { name: Name, known: String },
+    #[error("validators: `{0}` has keys that no validator can have")]
+    Keys(Name),
     #[error("validators: `{0}` of the genesis document is missing")]
     Missing(String),
     #[error("validators: `{one}` and `{other}` both have the {field} {place}")]
@@ -57,11 +93,12 @@ impl Peers {
         )
     }
 
-    /// Each validator of the chain with its place, in the order of the genesis document.
-    pub fn of<'a>(
-        &'a self,
-        document: &'a GenesisDocument,
-    ) -> Result<Vec<(&'a GenesisValidator, &'a ValidatorPlace)>, PeersError> {
+    /// Each validator of the chain with its place: those of the genesis document in its order, then
+    /// those that have joined.
+    pub fn of(
+        &self,
+        document: &GenesisDocument,
+    ) -> Result<Vec<(GenesisValidator, &ValidatorPlace)>, PeersError> {
         let named = |validator: &GenesisValidator| {
             let address = validator.pubkey.address();
             let found = document.names.iter().find(|(_, named)| **named == address);
@@ -69,27 +106,36 @@ impl Peers {
         };
         let validators = &document.genesis.validators;
         let mut seen = BTreeSet::new();
-        for ValidatorPlace { name, .. } in &self.validators {
+        for ValidatorPlace { name, keys, .. } in &self.validators {
             if !seen.insert(name) {
                 return Err(PeersError::Twice(name.clone()));
             }
-            if !validators.iter().any(|validator| named(validator) == Some(name)) {
+            if keys.is_none() && !validators.iter().any(|validator| named(validator) == Some(name))
+            {
                 let known = validators.iter().filter_map(named).map(Name::as_str);
                 let known = known.collect::<Vec<_>>().join(", ");
                 return Err(PeersError::Unknown { name: name.clone(), known });
             }
         }
         self.check_places()?;
-        let place = |validator| {
+        let stays = |validator: &&GenesisValidator| {
+            named(validator).is_none_or(|name| !self.left.contains(name))
+        };
+        let place = |validator: &GenesisValidator| {
             let name = named(validator);
             let place = self.validators.iter().find(|place| Some(&place.name) == name);
             let missing = || {
                 let address = || validator.pubkey.address().to_string();
                 PeersError::Missing(name.map_or_else(address, Name::to_string))
             };
-            Ok((validator, place.ok_or_else(missing)?))
+            Ok((validator.clone(), place.ok_or_else(missing)?))
         };
-        validators.iter().map(place).collect()
+        let joined = self.validators.iter().filter_map(|place| {
+            let keys = place.keys.as_ref()?;
+            let unfit = || PeersError::Keys(place.name.clone());
+            Some(keys.validator().map(|validator| (validator, place)).ok_or_else(unfit))
+        });
+        validators.iter().filter(stays).map(place).chain(joined).collect()
     }
 
     fn check_places(&self) -> Result<(), PeersError> {
@@ -125,9 +171,10 @@ mod tests {
             p2p: format!("host-{index}.example:9000").parse().unwrap(),
             quic: format!("127.0.0.1:{}", 9_100 + index).parse().unwrap(),
             api: (index == 2).then(|| "http://127.0.0.1:9202".to_owned()),
+            keys: None,
         };
         // Not in the order of the genesis document.
-        Peers { validators: [3, 1, 0, 2].map(place).into() }
+        Peers { validators: [3, 1, 0, 2].map(place).into(), left: Vec::new() }
     }
 
     #[test]
@@ -139,7 +186,7 @@ mod tests {
         assert_eq!(read, peers());
         assert_eq!(read.apis(), ["http://127.0.0.1:9202"]);
         for (index, (validator, place)) in read.of(&document).unwrap().into_iter().enumerate() {
-            assert_eq!(*validator, sample::validator_keys(index).public());
+            assert_eq!(validator, sample::validator_keys(index).public());
             assert_eq!(place.name.as_str(), sample::validator_name(index));
         }
     }
@@ -148,7 +195,8 @@ mod tests {
     fn a_list_that_does_not_fit_the_chain_is_refused() {
         let (document, all) = (document(), peers());
         let refused = |validators: Vec<ValidatorPlace>, says: &str| {
-            let error = Peers { validators }.of(&document).unwrap_err().to_string();
+            let peers = Peers { validators, left: Vec::new() };
+            let error = peers.of(&document).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         };
         refused(all.validators[..3].to_vec(), "`validator-2` of the genesis document is missing");
@@ -160,6 +208,34 @@ mod tests {
         stranger[1].name = "validator-9".parse().unwrap();
         let known = "these are validator-0, validator-1, validator-2, validator-3";
         refused(stranger, known);
+    }
+
+    #[test]
+    fn validators_join_with_their_keys_and_leave_by_name() {
+        let (document, mut peers) = (document(), peers());
+        let late = sample::validator_keys(9).public();
+        let mut joined = peers.validators[0].clone();
+        joined.name = "late".parse().unwrap();
+        joined.p2p = "late.example:9000".parse().unwrap();
+        joined.quic = "late.example:9100".parse().unwrap();
+        joined.keys = Some(late.clone().into());
+        peers.validators.push(joined);
+        peers.validators.retain(|place| place.name.as_str() != "validator-1");
+        assert!(peers.of(&document).unwrap_err().to_string().contains("`validator-1`"));
+        peers.left.push("validator-1".parse().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("peers.yaml");
+        fs::write(&path, peers.to_yaml()).unwrap();
+        let read = Peers::load(&path).unwrap();
+        assert_eq!(read, peers);
+        let of = read.of(&document).unwrap();
+        let names: Vec<_> = of.iter().map(|(_, place)| place.name.as_str()).collect();
+        assert_eq!(names, ["validator-0", "validator-2", "validator-3", "late"]);
+        assert_eq!(of[3].0, late);
+        peers.validators.last_mut().unwrap().keys.as_mut().unwrap().consensus =
+            Text(Bytes(vec![1; 31]));
+        let refused = peers.of(&document).unwrap_err().to_string();
+        assert!(refused.contains("`late` has keys that no validator can have"), "{refused}");
     }
 
     #[test]

@@ -56,8 +56,6 @@ pub enum MemberError {
     Serves(String),
     #[error("this process runs one validator, which neither joins nor leaves")]
     OneOnly,
-    #[error("a devnet with `hosts: process` keeps the validators of its topology")]
-    Apart,
     #[error("{address} is in use")]
     InUse { address: SocketAddr },
     #[error("{JOINING} validators have joined since the devnet was started: restart it first")]

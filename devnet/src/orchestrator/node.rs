@@ -18,14 +18,15 @@ use super::{
 use crate::{
     api::{
         backend::{self, Backend, Elsewhere, Hooks, SaveError},
+        error::shown,
         server,
     },
     consensus::{faulty, network::Peer},
     faults::{Faults, Tap},
     handout::{GenesisDocument, Peers},
     storage::Keep,
-    topology::{Name, Reserve},
-    types::{ChainId, Text},
+    topology::{Name, NameError, Reserve},
+    types::{ChainId, NodePeer, NodePeers, Text},
     validator::keys::ValidatorKeys,
 };
 use ::tokio::{net::TcpListener, sync::watch, time::sleep};
@@ -44,7 +45,10 @@ use cowboy_host::{
 };
 use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
-use std::{collections::BTreeSet, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+/// The consensus keys of validators, and where each is.
+type Places = Vec<(PublicKey, HostPort)>;
 
 /// How often the names of other validators' hosts are looked up again. The system does not notify
 /// of changes, and a validator that has moved is away for at least as long.
@@ -95,12 +99,15 @@ pub struct ListenAddresses {
 }
 
 /// The name of the validator that has this key.
-pub fn name_of(document: &GenesisDocument, key: &SecretKey) -> Result<Name, OrchestratorError> {
+pub fn name_of(
+    document: &GenesisDocument,
+    peers: &Peers,
+    key: &SecretKey,
+) -> Result<Name, OrchestratorError> {
     let (public, address) = (ValidatorKeys::from(key.clone()).public(), key.address());
-    let mut names = document.names.iter();
-    let named = names.find(|(_, named)| **named == address).map(|(name, _)| name.clone());
-    let is_validator = document.genesis.validators.contains(&public);
-    named.filter(|_| is_validator).ok_or(OrchestratorError::NoValidator { address })
+    let validators = peers.of(document)?;
+    let own = validators.iter().find(|(validator, _)| *validator == public);
+    own.map(|(_, place)| place.name.clone()).ok_or(OrchestratorError::NoValidator { address })
 }
 
 /// Runs a node in this process until `stop` resolves, its API is asked to stop it, or its validator
@@ -154,7 +161,7 @@ async fn live(
     let NodeOptions { keep, reserve, .. } = options;
     lock.clean()?;
     let home = lock.home().clone();
-    let name = name_of(&document, &key)?;
+    let name = name_of(&document, &peers, &key)?;
     let places = peers.of(&document)?;
     let faults = Faults::new(0);
     let mut others = Vec::new();
@@ -166,16 +173,18 @@ async fn live(
             others.push((place.name.to_string(), validator.pubkey.address()));
         }
     }
-    let watched: Vec<_> = places
+    let watched: Places = places
         .iter()
         .map(|(validator, place)| (consensus_key(validator), place.p2p.clone()))
         .collect();
     let known = look_up(&watched, &[]).await;
     let sender = watch::Sender::new(known);
+    let (watched, watching) = watch::channel(watched);
     context.child("peers").spawn({
         let sender = sender.clone();
-        move |_| keep_looking_up(watched, sender)
+        move |_| keep_looking_up(watching, sender)
     });
+    let tapped = (faults.clone(), name.clone());
 
     let token = token(&lock)?;
     let listener = api_listener(listen.api).await?;
@@ -205,6 +214,18 @@ async fn live(
         faults,
         hooks: Hooks {
             save: Box::new(|_| Box::pin(async { Err(no_snapshot()) })),
+            peers: Box::new(move |peers| {
+                let (faults, own) = &tapped;
+                let mut places = Vec::new();
+                for (peer, key, place) in read_peers(peers)? {
+                    if peer != *own {
+                        Tap::new(faults.clone(), peer.as_str()).sit(faulty::seat(&key));
+                    }
+                    places.push((key, place));
+                }
+                watched.send_replace(places);
+                Ok(())
+            }),
             ..supervisor.hooks()
         },
         speculation: None,
@@ -342,13 +363,36 @@ async fn look_up(places: &[(PublicKey, HostPort)], before: &[Peer]) -> Vec<Peer>
     join_all(found).await
 }
 
-/// Tells of validators whose names lead to other addresses than before. Never resolves.
-async fn keep_looking_up(places: Vec<(PublicKey, HostPort)>, told: watch::Sender<Vec<Peer>>) {
-    if places.iter().all(|(_, place)| matches!(place, HostPort::Address(_))) {
-        return std::future::pending().await;
-    }
+/// The validators of a request, with their consensus keys and places.
+fn read_peers(peers: &NodePeers) -> Result<Vec<(Name, PublicKey, HostPort)>, String> {
+    let read = |peer: &NodePeer| {
+        let told = |error: &dyn fmt::Display| format!("{}: {error}", shown(&peer.name));
+        let name = peer.name.parse().map_err(|error: NameError| error.to_string())?;
+        let key = PublicKey::decode(Copying(&peer.consensus_key.0.0));
+        let place = peer.p2p.parse::<HostPort>().map_err(|error| told(&error))?;
+        Ok((name, key.map_err(|error| told(&error))?, place))
+    };
+    peers.validators.iter().map(read).collect()
+}
+
+/// Tells of validators that come and go, and of those whose names lead to other addresses than
+/// before. Never resolves.
+async fn keep_looking_up(mut watched: watch::Receiver<Places>, told: watch::Sender<Vec<Peer>>) {
     loop {
-        sleep(LOOK_UP).await;
+        let places = watched.borrow_and_update().clone();
+        let named = places.iter().any(|(_, place)| matches!(place, HostPort::Name(..)));
+        let again = async {
+            match named {
+                true => sleep(LOOK_UP).await,
+                false => std::future::pending().await,
+            }
+        };
+        ::tokio::select! {
+            // An error: the API has ended, and this with it.
+            changed = watched.changed() => if changed.is_err() { std::future::pending().await },
+            () = again => {}
+        }
+        let places = watched.borrow_and_update().clone();
         let before = told.borrow().clone();
         let now = look_up(&places, &before).await;
         told.send_if_modified(|known| {

@@ -388,19 +388,24 @@ impl Nodes {
             validator = %member.name, p2p = %moved.p2p, quic = %moved.quic,
             "a port is still in use after {}: it gets another one", Plain(RELEASE_TIMEOUT)
         );
-        self.targets.listening(self.config.members.for_runners());
+        self.tell_members().await;
         Ok(moved)
+    }
+
+    /// Tells runners and validators which members there are, and where.
+    async fn tell_members(&self) {
+        self.targets.listening(self.config.members.for_runners());
+        if let Some(processes) = &self.processes {
+            processes.tell_peers(self.config.members.all()).await;
+        }
     }
 
     /// Adds a validator, which follows the chain from now on.
     pub(super) async fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
-        if self.processes.is_some() {
-            return Err(MemberError::Apart);
-        }
         let member = self.config.members.join(name)?;
         let name = member.name.to_string();
         self.config.backend.add_validator(&name, member.keys.public());
-        self.targets.listening(self.config.members.for_runners());
+        self.tell_members().await;
         let started = self.start(&member).await;
         started.map_err(|reason| MemberError::Node { name: name.clone(), reason })?;
         Ok(name)
@@ -418,7 +423,7 @@ impl Nodes {
         }
         self.stop(&member.name).await;
         self.config.members.leave(&member.name)?;
-        self.targets.listening(self.config.members.for_runners());
+        self.tell_members().await;
         self.config.backend.remove_validator(validator);
         Ok(validator.to_owned())
     }
@@ -563,7 +568,6 @@ impl From<MemberError> for MembershipError {
             MemberError::Taken(_)
             | MemberError::Serves(_)
             | MemberError::OneOnly
-            | MemberError::Apart
             | MemberError::NoRoom
             | MemberError::TooMany => Self::Conflict(error.to_string()),
             MemberError::Ports(_)

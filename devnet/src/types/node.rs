@@ -481,6 +481,26 @@ pub struct CapabilitiesRequest {
     pub remove: Vec<String>,
 }
 
+/// Where the validators of a chain are, for a node in a process of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodePeers {
+    /// The validators, in the same order for all nodes.
+    pub validators: Vec<NodePeer>,
+}
+
+/// Where a validator is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodePeer {
+    /// Its name.
+    pub name: String,
+    /// Its ed25519 key.
+    pub consensus_key: BytesText,
+    /// Where it listens for other validators: `HOST:PORT`.
+    pub p2p: String,
+}
+
 /// Asks for another program for a validator's own process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

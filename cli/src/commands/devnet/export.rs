@@ -116,10 +116,12 @@ fn peers(plan: &Plan) -> Result<Peers, CliError> {
         p2p: local(ports.p2p).into(),
         quic: local(ports.quic).into(),
         api: Some(format!("http://{}", local(ports.api))),
+        keys: None,
     };
     let ports = ports::of_nodes(names.len())
         .map_err(|error| CliError::new(Exit::Conflict, error.to_string()))?;
-    Ok(Peers { validators: names.into_iter().zip(ports).map(place).collect() })
+    let validators = names.into_iter().zip(ports).map(place).collect();
+    Ok(Peers { validators, left: Vec::new() })
 }
 
 fn write_keys<'a>(

@@ -7,7 +7,7 @@ use crate::{
     },
     topology::Name,
     types::{
-        ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+        ConfigureRequest, NodePeers, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
         PipelineRequest, PipelineSummary, RetryRequest, Rollback, Snapshot, SpeculationEventPage,
         SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
         SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried,
@@ -74,6 +74,9 @@ pub enum UpgradeError {
 pub type UpgradeHook =
     Box<dyn Fn(&str, PathBuf) -> BoxFuture<'static, Result<(), UpgradeError>> + Send + Sync>;
 
+/// Takes new places of validators; fails if they make no sense.
+pub type PeersHook = Box<dyn Fn(&NodePeers) -> Result<(), String> + Send + Sync>;
+
 /// Why no snapshot was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
@@ -101,6 +104,8 @@ pub struct Hooks {
     pub switch: SwitchHook,
     pub steer: SteerHook,
     pub membership: MembershipHook,
+    /// Takes new places of the chain's validators, in the process of a single node.
+    pub peers: PeersHook,
     /// Lets the process of the validator of this name run another program. Resolves once it does.
     pub upgrade: UpgradeHook,
     /// Tells nodes in processes of their own which faults are in force. Resolves once they carry

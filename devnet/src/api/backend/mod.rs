@@ -10,8 +10,8 @@ mod names;
 mod slot;
 
 pub use hooks::{
-    Hooks, Membership, MembershipError, MembershipHook, SaveError, SaveHook, Speculation,
-    SteerHook, Switch, SwitchHook, UpgradeError, UpgradeHook,
+    Hooks, Membership, MembershipError, MembershipHook, PeersHook, SaveError, SaveHook,
+    Speculation, SteerHook, Switch, SwitchHook, UpgradeError, UpgradeHook,
 };
 pub use names::NodeNames;
 pub use slot::{

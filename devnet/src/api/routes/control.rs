@@ -15,8 +15,8 @@ use crate::{
     topology::{Name, NameError},
     types::{
         Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
-        NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted, TransactionRequest,
-        UpgradeRequest, Validator,
+        NodePeers, NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted,
+        TransactionRequest, UpgradeRequest, Validator,
     },
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -79,6 +79,13 @@ pub(super) fn table() -> Vec<Route> {
             "/v1/validators/{validator}/resync",
             "Restarts a validator, running or not, without its stored chain",
             Switch::Resync,
+        ),
+        act(
+            "/v1/peers",
+            peers,
+            Operation::new("Tells a node in a process of its own where its chain's validators are")
+                .one::<NodePeers>(200)
+                .body::<NodePeers>(),
         ),
         act(
             "/v1/validators/{validator}/upgrade",
@@ -323,6 +330,15 @@ async fn switch(
     nodes::switch(shared.backend.clone(), &name, wanted).await?;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
     shared.blocking(show).await.map(Json)
+}
+
+async fn peers(
+    _: Authorized,
+    State(shared): State<Arc<ServerState>>,
+    InBody(peers): InBody<NodePeers>,
+) -> Result<Json<NodePeers>, ApiError> {
+    (shared.backend.hooks.peers)(&peers).map_err(ApiError::bad_request)?;
+    Ok(Json(peers))
 }
 
 async fn upgrade(

@@ -300,6 +300,7 @@ impl Devnet {
                         };
                         async { answer }.boxed()
                     }),
+                    peers: Box::new(|_| Ok(())),
                     upgrade: Box::new(|_, _| async { Ok(()) }.boxed()),
                     carry_out: Box::new(|| async { Ok(()) }.boxed()),
                     save: Box::new(|name| {

@@ -69,6 +69,8 @@ pub(super) struct Child {
     process: tokio::process::Child,
     pid: Pid,
     home: DevnetHome,
+    /// Length of its log when it was started.
+    log_from: u64,
     stdout: BufReader<ChildStdout>,
     /// Open as long as the node shall run.
     _alive: ChildStdin,
@@ -90,6 +92,7 @@ impl Child {
         }
         let options = OpenOptions::new().append(true).create(true).open(&log);
         let log = options.map_err(|error| format!("{}: {error}", log.display()))?;
+        let log_from = log.metadata().map_or(0, |metadata| metadata.len());
         let mut command = Command::new(program);
         for (variable, _) in env::vars_os() {
             let text = variable.to_string_lossy();
@@ -123,7 +126,8 @@ impl Child {
         else {
             return Err(format!("{}: it has ended at once", program.display()));
         };
-        let child = Self { process, pid, home, stdout: BufReader::new(stdout), _alive: alive };
+        let stdout = BufReader::new(stdout);
+        let child = Self { process, pid, home, log_from, stdout, _alive: alive };
         child.limit(plan)?;
         Ok(child)
     }
@@ -183,7 +187,7 @@ impl Child {
             Ok(status) => told(status),
             Err(error) => format!("its end is not known: {error}"),
         };
-        match last_words(&self.home.log_path()) {
+        match last_words(&self.home.log_path(), self.log_from) {
             Some(words) => format!("{how}; last words: {words}"),
             None => how,
         }
@@ -236,16 +240,21 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
-/// The last line of a log that is not about an orderly life, shortened.
-fn last_words(log: &Path) -> Option<String> {
+/// The last line of a log that is not about an orderly life, shortened; of what it has had since it
+/// had this length, or of all if it is shorter now.
+fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES))).ok()?;
+    let from = if from > length { 0 } else { from };
+    let start = from.max(length.saturating_sub(LAST_BYTES));
+    file.seek(SeekFrom::Start(start)).ok()?;
     let mut bytes = Vec::new();
     Read::take(file, LAST_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let line =
-        text.lines().rev().find(|line| !line.trim().is_empty() && !line.contains(" INFO "))?;
+    // It begins within a line.
+    let whole = if start > from { text.split_once('\n')?.1 } else { &text };
+    let mut lines = whole.lines().rev();
+    let line = lines.find(|line| !line.trim().is_empty() && !line.contains(" INFO "))?;
     let words = line.trim().chars().map(|char| if char.is_control() { ' ' } else { char });
     Some(words.take(LAST_CHARS).collect())
 }
@@ -309,4 +318,30 @@ pub(super) async fn end_left(home: &DevnetHome) -> Result<(), String> {
         }
     }
     Err(format!("{}: the process that holds it does not end", lock.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn last_words_are_those_of_this_run_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let check = |text: &str, from: u64, expected: Option<&str>| {
+            fs::write(&log, text).unwrap();
+            assert_eq!(last_words(&log, from).as_deref(), expected, "{text}");
+        };
+        let before = "2026  WARN an earlier run\n";
+        let (orderly, bad) = ("2026  INFO running\n", "2026 ERROR the disk is full\n");
+        check(&format!("{before}{bad}{orderly}"), 0, Some(bad.trim_end()));
+        check(&format!("{before}{orderly}"), before.len() as u64, None);
+        // The log was rotated since.
+        check(&format!("{bad}{orderly}"), 1_000, Some(bad.trim_end()));
+        let long = orderly.repeat(LAST_BYTES as usize / orderly.len() + 1);
+        check(&format!("{bad}{long}"), 0, None);
+        check("thread 'main' panicked\n\n", 0, Some("thread 'main' panicked"));
+        check("", 0, None);
+    }
 }

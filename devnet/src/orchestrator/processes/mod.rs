@@ -32,7 +32,7 @@ use crate::{
     runner::key,
     storage::Keep,
     topology::{Name, NodeList, ProcessPlan, Reserve, Topology},
-    types::FaultOrders,
+    types::{Bytes, FaultOrders, NodePeer, NodePeers, Text},
     validator::rebuild,
 };
 use commonware_runtime::{Spawner as _, Supervisor as _, tokio as runtime};
@@ -201,13 +201,25 @@ impl Processes {
         members: &[Member],
         afresh: bool,
     ) -> Result<Child, String> {
-        let place = |member: &Member| ValidatorPlace {
-            name: member.name.clone(),
-            p2p: member.p2p.into(),
-            quic: member.quic.into(),
-            api: None,
+        let document = &self.handout.document;
+        let genesis = &document.genesis.validators;
+        let place = |member: &Member| {
+            let public = member.keys.public();
+            ValidatorPlace {
+                name: member.name.clone(),
+                p2p: member.p2p.into(),
+                quic: member.quic.into(),
+                api: None,
+                keys: (!genesis.contains(&public)).then(|| public.into()),
+            }
         };
-        let peers = Peers { validators: members.iter().map(place).collect() };
+        let is_member = |name: &Name| members.iter().any(|member| member.name == *name);
+        let of_genesis = document.names.iter().filter(|(_, address)| {
+            genesis.iter().any(|validator| validator.pubkey.address() == **address)
+        });
+        let left = of_genesis.map(|(name, _)| name).filter(|name| !is_member(name));
+        let validators = members.iter().map(place).collect();
+        let peers = Peers { validators, left: left.cloned().collect() };
         write_private(&self.files.peers, &peers.to_yaml()).map_err(|error| error.to_string())?;
         let mut files = self.files.clone();
         files.key = self.files.key.join(format!("{}.key", member.name));
@@ -352,6 +364,30 @@ impl Processes {
         let Some(process) = self.running.get(name) else { return };
         process.access.frozen.store(frozen, Ordering::Relaxed);
         process.child.signal(if frozen { Signal::STOP } else { Signal::CONT });
+    }
+
+    /// Tells all nodes where the devnet's validators are, after one has come, gone or moved.
+    pub(super) async fn tell_peers(&self, members: &[Member]) {
+        let peer = |member: &Member| NodePeer {
+            name: member.name.to_string(),
+            consensus_key: Text(Bytes(member.keys.public().consensus_key.to_vec())),
+            p2p: member.p2p.to_string(),
+        };
+        // The order of the file that nodes start with: those of the genesis document first.
+        let genesis = &self.handout.document.genesis.validators;
+        let place = |member: &&Member| {
+            let public = member.keys.public();
+            genesis.iter().position(|one| *one == public).unwrap_or(usize::MAX)
+        };
+        let mut members: Vec<_> = members.iter().collect();
+        members.sort_by_key(place);
+        let peers = NodePeers { validators: members.into_iter().map(peer).collect() };
+        let told = self.running.iter().map(async |(name, process)| {
+            if let Err(error) = process.access.client.set_peers(&peers).await {
+                tracing::warn!(validator = %name, %error, "does not know all validators");
+            }
+        });
+        join_all(told).await;
     }
 
     /// Tells all nodes which faults are in force, and waits until they carry them out.
