@@ -57,6 +57,11 @@ pub trait NodeAccess: Send + Sync {
     /// `None` if it runs in another process, which has metrics of its own.
     fn journal(&self) -> Option<(Journal, usize)>;
 
+    /// Why its own process decides nothing for now, if it has one.
+    fn paused(&self) -> Option<String> {
+        None
+    }
+
     /// The metrics of its process, if it has one of its own.
     fn metrics(&self) -> Option<String> {
         None
@@ -202,10 +207,11 @@ impl ValidatorSlot {
     }
 
     pub(in crate::api) fn paused(&self) -> Option<String> {
-        match &*self.occupant.borrow() {
-            Occupant::Running(run) => run.paused.clone(),
-            Occupant::Stopped(..) => None,
-        }
+        let (paused, node) = match &*self.occupant.borrow() {
+            Occupant::Running(run) => (run.paused.clone(), run.running.node.clone()),
+            Occupant::Stopped(..) => return None,
+        };
+        paused.or_else(|| node.paused())
     }
 
     pub(in crate::api) fn died(&self) -> Option<String> {

@@ -9,10 +9,11 @@ use crate::{
     topology::Name,
     types::{
         self, Bytes, CommitRequest, ConnectedRunner, ConnectionEnd, FailureRequest, JobDispatch,
-        ResultRequest, Text, TransactionRequest,
+        ResultRequest, Text, TransactionRequest, ValidatorState,
     },
     validator::{gateway::Submission, journal::Journal},
 };
+use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::SignedTransaction,
     primitives::{Address, Hash, Height, Signature},
@@ -23,12 +24,15 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::runtime::Handle;
 
 /// How long a request waits for a node. One that is frozen or overloaded does not hold up others.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long an answer about a pause counts. It is asked for every transaction.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// A validator in a process of its own.
 pub(super) struct Remote {
@@ -38,6 +42,8 @@ pub(super) struct Remote {
     pub(super) runtime: Handle,
     /// It is stopped in its tracks and answers nothing.
     pub(super) frozen: AtomicBool,
+    /// Why it was paused when it was last asked, and when that was.
+    pub(super) pause: Mutex<Option<(Instant, Option<String>)>>,
 }
 
 impl Remote {
@@ -127,6 +133,22 @@ impl NodeAccess for Remote {
 
     fn journal(&self) -> Option<(Journal, usize)> {
         None
+    }
+
+    fn paused(&self) -> Option<String> {
+        let mut known = self.pause.lock();
+        if let Some((at, reason)) = &*known
+            && at.elapsed() < FRESH
+        {
+            return reason.clone();
+        }
+        let (client, name) = (self.client(), self.name.clone());
+        let reason = self.told(async move {
+            let told = client.validator(name.as_str()).await?;
+            Ok(told.reason.filter(|_| told.status == ValidatorState::Paused))
+        });
+        *known = Some((Instant::now(), reason.clone()));
+        reason
     }
 
     fn metrics(&self) -> Option<String> {

@@ -27,7 +27,8 @@ use tokio::{
 };
 
 /// How long a node may take from its start until its API answers: it may execute many blocks again.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// A request to start one waits for longer.
+const START_TIMEOUT: Duration = Duration::from_secs(25);
 /// How long a node that was asked to end may take before it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a program may take to tell its versions.

@@ -16,7 +16,7 @@ use crate::{
     client::{Client, ClientError},
     storage::StorageError,
     topology::Name,
-    types::{Bytes, EvidenceQuery, RawBlock, TransactionRequest},
+    types::{Bytes, ErrorCode, EvidenceQuery, RawBlock, TransactionRequest},
     verification::{Fault, ROOTS, Replay, ReplayedBlock},
 };
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio as runtime};
@@ -27,7 +27,11 @@ use cowboy_engine::{
 };
 use futures::future::join_all;
 use jiff::Timestamp;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{Notify, mpsc, watch},
     task::spawn_blocking,
@@ -36,8 +40,12 @@ use tokio::{
 
 /// The pause before a node is asked again after a failure, and before a full disk is tried again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How long a node may take for a page of blocks before another one is asked.
+const PAGE_WITHIN: Duration = Duration::from_secs(2);
 /// Transactions that wait to be passed on to one node. Beyond this it gets them from the others.
 const QUEUE: usize = 4_096;
+/// Transactions that are submitted to a node at a time.
+const TOGETHER: usize = 16;
 /// Bytes of transactions that are passed on at a time.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -59,6 +67,8 @@ struct FollowedNode {
     transactions: mpsc::Sender<SignedTransaction>,
     /// It has served something that is not the chain.
     lied: bool,
+    /// It is stopped in its tracks and answers nothing.
+    frozen: bool,
     /// Listen to its blocks, and pass transactions on to it.
     tasks: [Handle<()>; 2],
 }
@@ -118,10 +128,12 @@ impl Mirror {
         };
         let passing = {
             let client = client.clone();
-            context.child("pass").spawn(move |_| pass_on(client, queue))
+            let mempool = self.0.mempool.clone();
+            context.child("pass").spawn(move |_| pass_on(client, mempool, queue))
         };
         let tasks = [listening, passing];
-        let node = FollowedNode { client, reached, transactions, lied: false, tasks };
+        let (lied, frozen) = (false, false);
+        let node = FollowedNode { client, reached, transactions, lied, frozen, tasks };
         self.0.nodes.lock().insert(name.clone(), node);
         self.0.told.notify_one();
         heights
@@ -131,13 +143,17 @@ impl Mirror {
         self.0.nodes.lock().remove(name);
     }
 
-    /// The node with the highest block above ours that has not lied.
-    fn ahead(&self) -> Option<(Name, Client)> {
+    /// A node that says that it has a block above ours: one that was not tried in vain, if there is
+    /// one, since a node may say anything.
+    fn ahead(&self, tried: &BTreeSet<Name>) -> Option<(Name, Client)> {
         let ours = self.0.ledger.head().height();
         let nodes = self.0.nodes.lock();
-        let honest = nodes.iter().filter(|(_, node)| !node.lied);
-        let above = honest.filter(|(_, node)| *node.reached.borrow() > ours);
-        let (name, node) = above.max_by_key(|(_, node)| *node.reached.borrow())?;
+        let asked = nodes.iter().filter(|(_, node)| !node.lied && !node.frozen);
+        let above = asked.filter(|(_, node)| *node.reached.borrow() > ours);
+        let (name, node) = above.max_by_key(|(name, node)| {
+            let untried = !tried.contains(*name);
+            (untried, *node.reached.borrow())
+        })?;
         Some((name.clone(), node.client.clone()))
     }
 
@@ -145,6 +161,14 @@ impl Mirror {
         if let Some(node) = self.0.nodes.lock().get_mut(name) {
             node.lied = true;
         }
+    }
+
+    /// A frozen node is not asked.
+    pub(super) fn freeze(&self, name: &Name, frozen: bool) {
+        if let Some(node) = self.0.nodes.lock().get_mut(name) {
+            node.frozen = frozen;
+        }
+        self.0.told.notify_one();
     }
 
     /// A replay that goes on after the newest stored block.
@@ -166,9 +190,9 @@ impl Mirror {
 
     /// Takes blocks from nodes as they come. Never resolves.
     pub(super) async fn follow(self) {
-        let mut replay = None;
+        let (mut replay, mut tried) = (None, BTreeSet::new());
         loop {
-            let Some((name, client)) = self.ahead() else {
+            let Some((name, client)) = self.ahead(&tried) else {
                 self.0.told.notified().await;
                 continue;
             };
@@ -181,15 +205,22 @@ impl Mirror {
                 Err(error) => Err(error),
             };
             match taken {
-                Ok(after) => replay = Some(after),
+                Ok(after) => {
+                    replay = Some(after);
+                    tried.clear();
+                }
                 Err(MirrorError::Lie(fault)) => {
                     tracing::error!(validator = %name, %fault, "serves another chain: not believed");
                     self.distrust(&name);
                 }
-                // It may have ended, or the disk may be full.
+                // It may have ended, or not have what it says. Or the disk is full.
                 Err(error) => {
                     tracing::warn!(validator = %name, %error, "no blocks from it; asked again");
-                    sleep(AGAIN).await;
+                    let again = !tried.insert(name);
+                    if again || matches!(error, MirrorError::Ledger(_)) {
+                        tried.clear();
+                        sleep(AGAIN).await;
+                    }
                 }
             }
         }
@@ -198,6 +229,7 @@ impl Mirror {
     /// Takes a page of blocks from a node.
     async fn take(&self, client: &Client, replay: Replay) -> Result<Replay, MirrorError> {
         let query = EvidenceQuery { from: Some(replay.wants().get()), limit: None };
+        let client = client.clone().with_timeout(PAGE_WITHIN);
         let blocks = client.evidence_page(&query).await?.blocks;
         if blocks.is_empty() {
             return Err(MirrorError::Broken("it has told of a block that it does not have".into()));
@@ -254,17 +286,62 @@ async fn listen(mirror: Mirror, client: Client, reached: watch::Sender<Height>) 
     }
 }
 
-/// Submits the transactions of a queue to a node. Never resolves while the mirror has the node.
-async fn pass_on(client: Client, mut queue: mpsc::Receiver<SignedTransaction>) {
+/// Submits the transactions of a queue to a node. One that the node cannot take now is submitted
+/// again as long as it waits. Never resolves while the mirror has the node.
+async fn pass_on(client: Client, mempool: Mempool, mut queue: mpsc::Receiver<SignedTransaction>) {
     let mut batch = Vec::new();
-    while queue.recv_many(&mut batch, 16).await > 0 {
+    while queue.recv_many(&mut batch, TOGETHER).await > 0 {
         let submit = async |transaction: SignedTransaction| {
+            let hash = transaction.hash();
             let request = TransactionRequest { transaction: Bytes(transaction.to_bytes()).into() };
-            // Refused: a block has it already. No answer: the other nodes have it.
-            if let Err(error) = client.submit(&request).await {
+            while let Err(error) = client.submit(&request).await {
                 tracing::debug!(%error, "a node does not take a transaction");
+                let refused = error.code().is_some_and(|code| code != ErrorCode::Unavailable);
+                // Refused: a block has it already.
+                if refused || mempool.with(|pool| pool.get(&hash).is_none()) {
+                    break;
+                }
+                sleep(AGAIN).await;
             }
         };
         join_all(batch.drain(..).map(submit)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{chain::known::Known, sample, storage::ValidatorStore};
+    use commonware_runtime::Runner as _;
+
+    #[test]
+    fn a_node_that_says_much_and_serves_nothing_holds_up_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let genesis = sample::genesis(4, 0);
+        let store = ValidatorStore::open(&folder.path().join("index.db"), genesis.chain_id());
+        let ledger = Ledger::open(&genesis, Arc::new(store.unwrap())).unwrap();
+        runtime::Runner::default().start(async |context| {
+            let mirror = Mirror::new(ledger, Mempool::new(Known::default()));
+            let name = |name: &str| name.parse::<Name>().unwrap();
+            for (node, height) in [("boaster", u64::MAX), ("honest", 3), ("behind", 0)] {
+                // Nothing answers there.
+                let client = Client::new("http://127.0.0.1:1").unwrap();
+                mirror.add(&context, &name(node), client, Height::new(height));
+            }
+            let asked = |tried: &[&str]| {
+                let tried = tried.iter().map(|node| name(node)).collect();
+                mirror.ahead(&tried).map(|(node, _)| node.to_string())
+            };
+            assert_eq!(asked(&[]).as_deref(), Some("boaster"));
+            assert_eq!(asked(&["boaster"]).as_deref(), Some("honest"));
+            assert_eq!(asked(&["boaster", "honest"]).as_deref(), Some("boaster"));
+            mirror.freeze(&name("honest"), true);
+            assert_eq!(asked(&["boaster"]).as_deref(), Some("boaster"));
+            mirror.freeze(&name("honest"), false);
+            mirror.distrust(&name("boaster"));
+            assert_eq!(asked(&[]).as_deref(), Some("honest"));
+            mirror.remove(&name("honest"));
+            assert_eq!(asked(&[]), None);
+        });
     }
 }

@@ -36,6 +36,7 @@ use crate::{
     validator::rebuild,
 };
 use commonware_runtime::{Spawner as _, Supervisor as _, tokio as runtime};
+use commonware_utils::sync::Mutex;
 use cowboy_engine::primitives::Height;
 use cowboy_host::files::{FileError, create_private_dir, write_private};
 use futures::{
@@ -254,6 +255,7 @@ impl Processes {
             backend: Arc::downgrade(&self.backend),
             runtime: Handle::current(),
             frozen: false.into(),
+            pause: Mutex::default(),
         });
         let pid = child.pid().as_raw_nonzero().get().unsigned_abs();
         let reached = self.mirror.add(&self.context, name, client, height);
@@ -363,6 +365,7 @@ impl Processes {
     pub(super) fn freeze(&self, name: &Name, frozen: bool) {
         let Some(process) = self.running.get(name) else { return };
         process.access.frozen.store(frozen, Ordering::Relaxed);
+        self.mirror.freeze(name, frozen);
         process.child.signal(if frozen { Signal::STOP } else { Signal::CONT });
     }
 
