@@ -237,7 +237,7 @@ impl Row for Entry {
 
 impl Document for Entry {
     fn text(&self) -> String {
-        fields(&[
+        let mut lines = vec![
             ("validator", named(Some(&self.name), &self.address)),
             (
                 "status",
@@ -255,11 +255,12 @@ impl Document for Entry {
             ("consensus key", self.consensus_key.to_string()),
             ("quic", or_dash(self.quic.clone())),
             ("p2p", or_dash(self.p2p.clone())),
-            ("process", or_dash(self.pid)),
-            ("version", or_dash(self.version.clone())),
             ("in the subset of", self.subset_of.join(", ")),
             ("connected runners", self.connected_runners.join(", ")),
-        ])
+        ];
+        lines.extend(self.pid.map(|pid| ("process", pid.to_string())));
+        lines.extend(self.version.clone().map(|version| ("version", version)));
+        fields(&lines)
     }
 
     fn id(&self) -> String {
