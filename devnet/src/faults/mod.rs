@@ -205,8 +205,14 @@ impl Faults {
     pub fn met(&self, address: SocketAddr, node: &str) {
         let mut table = self.0.table.lock();
         let (seat, node) = (PeerSeat::Udp(address), Arc::<str>::from(node));
-        if table.seats.contains_key(&seat) {
-            return;
+        match table.seats.get(&seat).cloned() {
+            Some(holder) if holder == node => return,
+            // Another process has its port now.
+            Some(holder) if table.met.get(&holder) == Some(&seat) => {
+                table.met.remove(&holder);
+            }
+            Some(_) => return,
+            None => {}
         }
         if let Some(before) = table.met.insert(node.clone(), seat.clone())
             && table.seats.get(&before) == Some(&node)

@@ -256,3 +256,45 @@ fn what_is_too_much_is_lost_and_counted() {
     }
     assert_eq!((tally.dropped(), delayed.pop(1)), (5_000 - 4_096 + 1, Some(1)));
 }
+
+#[test]
+fn a_node_of_another_process_is_known_by_its_last_address() {
+    let (faults, [a, ..]) = table();
+    let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let dropped = |port| matches!(a.outgoing(&PeerSeat::Udp(at(port))), Decision::Drop);
+    faults.lay(loss(node("far"), 1_000), None, None);
+    assert!(!dropped(1), "it is not known yet");
+    faults.met(at(1), "far");
+    faults.met(at(1), "far");
+    assert!(dropped(1));
+    faults.met(at(2), "far");
+    assert_eq!([1, 2].map(dropped), [false, true], "it has moved");
+    faults.met(at(2), "other");
+    assert!(!dropped(2), "another node has its port");
+    faults.met(at(3), "far");
+    assert!(dropped(3));
+    // A node of this process keeps its seat.
+    let own = PeerSeat::Udp(at(4));
+    a.sit(own.clone());
+    faults.met(at(4), "far");
+    assert!(!dropped(4));
+}
+
+#[test]
+fn rules_are_replaced_and_those_that_stay_go_on() {
+    let (faults, taps) = table();
+    let lossy = loss(node("a"), 1_000);
+    faults.replace(vec![(3, lossy.clone(), 1), (4, pause("b"), 1)]);
+    assert_eq!(cut(&taps), BTreeSet::from(["ab", "ac", "ad", "bc", "bd"]));
+    let dropped = faults.rules()[0].tally.dropped();
+    assert!(dropped > 0);
+    faults.replace(vec![(3, lossy, 1), (6, pause("c"), 1)]);
+    let kept: Vec<_> = faults.rules().iter().map(|rule| rule.id).collect();
+    assert_eq!((kept, faults.rules()[0].tally.dropped()), (vec![3, 6], dropped));
+    // The same number with another fault is another rule.
+    faults.replace(vec![(3, pause("d"), 1)]);
+    assert_eq!(faults.rules()[0].tally.dropped(), 0);
+    assert_eq!(faults.lay(pause("a"), None, None).id, 7, "numbers are not used twice");
+    faults.replace(Vec::new());
+    assert_eq!(cut(&taps), BTreeSet::new());
+}
