@@ -248,6 +248,8 @@ paths! {
     pub nodes_path = "nodes";
     /// The files that such validators are started with.
     pub handout_path = "handout";
+    /// The files that nodes in containers are started with.
+    pub compose_path = "compose";
     /// The chain of such validators, as the devnet's process follows it.
     pub followed_path = "data/followed";
 }
@@ -478,9 +480,21 @@ impl Lock {
         }
         self.clean()?;
         let chain = [home.validators_path(), home.data_path(), home.lease_path()];
-        let work = [home.runners_path(), home.jobs_path(), home.nodes_path(), home.handout_path()];
+        let work = [
+            home.runners_path(),
+            home.jobs_path(),
+            home.nodes_path(),
+            home.handout_path(),
+            home.compose_path(),
+        ];
         for folder in chain.into_iter().chain(work) {
             remove_dir(&folder)?;
+        }
+        // The devnet's own runners go with its chain; others find out that it is another one.
+        for entry in entries(&home.processes_path())? {
+            if entry.path().join("supervised").is_file() {
+                remove_dir(&entry.path())?;
+            }
         }
         remove_file(&part_before(&home.log_path()))?;
         remove_file(&home.log_path())?;

@@ -110,6 +110,14 @@ impl Report {
                 &devnet.processes_path().join(&runner).join("log"),
             );
         }
+        // A runner in a container has a home of its own.
+        for runner in folders(&devnet.nodes_path()) {
+            let own = Home::at(devnet.nodes_path().join(&runner)).devnet(devnet.name());
+            let log = own.processes_path().join(&runner).join("log");
+            if log.is_file() {
+                report.tail(&format!("nodes/{runner}/log"), &log);
+            }
+        }
         let nodes = Home::at(devnet.nodes_path()).list()?;
         for node in &nodes {
             for file in ["devnet.log", "devnet.log.1"] {

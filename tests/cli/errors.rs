@@ -298,7 +298,7 @@ fn yaml_errors_draw_their_line() {
       every field with its default: cowboyctl devnet init -
     "#);
     insta::assert_snapshot!(check("a.yaml", "a: [1\nb: 2\n", 2, &validate), @"
-    error: a.yaml:1:1: unknown field `a`, expected one of `name`, `hosts`, `chain`, `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, `telemetry`, `validators`, `runners`, `accounts`, `api`
+    error: a.yaml:1:1: unknown field `a`, expected one of `name`, `hosts`, `image`, `chain`, `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, `telemetry`, `validators`, `runners`, `accounts`, `api`
       1 | a: [1
         | ^
       every field with its default: cowboyctl devnet init -

@@ -23,7 +23,7 @@ fn faults(home: &Home) -> Vec<Value> {
 }
 
 /// Waits until P(H) is known; whether it has the runner.
-fn is_present(home: &Home, height: u64, runner: &str) -> bool {
+pub fn is_present(home: &Home, height: u64, runner: &str) -> bool {
     let height = height.to_string();
     let mut shown = None;
     wait_until("presence is known", || {

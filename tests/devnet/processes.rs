@@ -1,7 +1,8 @@
-//! Validators in processes of their own, which a devnet starts, limits, watches and ends.
+//! Nodes in processes of their own, which a devnet starts, limits, watches and ends.
 
 use crate::{
     nodes::edit,
+    on_purpose::{first, is_present},
     report::unpack,
     shape,
     support::{Home, list, wait_until},
@@ -10,7 +11,7 @@ use crate::{
 use cowboy_devnet::client::Client;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
-use std::{env, fs, os::unix::fs::PermissionsExt as _, thread};
+use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Command, thread};
 
 /// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=100` for the whole loop.
 const ROUNDS: u32 = 8;
@@ -109,6 +110,88 @@ fn a_process_is_limited_watched_and_started_again() {
     assert_eq!(home.json(&["devnet", "down"])["how"], "gracefully");
 }
 
+#[test]
+fn a_runners_process_is_limited_steered_and_started_again() {
+    let home = Home::new();
+    home.up_with(&json!({
+        "name": "local",
+        "hosts": "process",
+        "chain": { "block_time": "100ms" },
+        "runners": [
+            { "name": "able", "cpus": "0", "memory": "4GB", "env": { "COWBOYCTL_LOG": "warn" } },
+            { "name": "baker", "restart": true },
+        ],
+    }));
+    run_job(&home, "apart");
+    let process = |name| home.runner_process_of("local", name);
+    let able = process("able");
+    assert_eq!(proc_line(able, "status", "Cpus_allowed_list:"), "0");
+    assert!(proc_line(able, "limits", "Max data size").starts_with("4000000000"));
+    let load = |name| home.json(&["runner", "backpressure", name]);
+
+    // The API steers it as it does one of the devnet's own process.
+    let client = Client::of_devnet(&home.devnet("local")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = runtime.block_on(client.limit_runner("able", 2)).unwrap();
+    assert_eq!((limited.max_concurrent, limited.running), (2, true));
+    assert_eq!(load("able")["max_concurrent"], 2);
+    let paused = runtime.block_on(client.pause_runner("able")).unwrap();
+    assert_eq!(paused.reason.as_deref(), Some("paused"));
+    home.json(&["runner", "resume", "able"]);
+
+    // One that dies is not running; one that is to be restarted is there again.
+    let baker = process("baker");
+    kill_process(baker, Signal::KILL).unwrap();
+    wait_until("it runs again", || home.try_runner_process_of("local", "baker") != Some(baker));
+    wait_until("it answers", || load("baker")["running"] == true);
+    kill_process(able, Signal::ABORT).unwrap();
+    wait_until("its death is known", || {
+        runtime.block_on(client.runner_load("able")).unwrap().running == false
+    });
+    let log = home.run(&["devnet", "logs", "-n", "1000"]).stdout;
+    assert!(log.contains("runner=able how=its process was ended by signal 6"), "{log}");
+    assert_eq!(home.json(&["runner", "start", "able"])["running"], true);
+    run_job(&home, "again");
+
+    // A pause stops the process itself, a stop by its operator counts as one.
+    home.json(&["fault", "pause", "baker"]);
+    assert!(proc_line(process("baker"), "status", "State:").starts_with('T'));
+    home.json(&["fault", "heal"]);
+    let able = process("able");
+    kill_process(able, Signal::TERM).unwrap();
+    wait_until("it has stopped", || load("able")["running"] == false);
+    let log = home.run(&["devnet", "logs", "-n", "1000"]).stdout;
+    assert!(log.contains("stopped by its operator runner=able"), "{log}");
+
+    // They end with the devnet, however that ends, and a reset gives them another chain.
+    let baker = process("baker");
+    home.kill("local");
+    wait_until("it is gone", || test_kill_process(baker).is_err());
+    home.json(&["devnet", "up", "--detach"]);
+    let baker = process("baker");
+    home.json(&["devnet", "reset"]);
+    assert!(test_kill_process(baker).is_err());
+    home.json(&["devnet", "up", "--detach"]);
+    run_job(&home, "afresh");
+}
+
+/// A link's faults work in both directions, though a runner's own process has no tap.
+#[test]
+fn a_runner_in_a_process_of_its_own_is_cut_off() {
+    let home = Home::apart();
+    home.up(&["--wait", "4", "--runners", "2"]);
+    home.json(&["fault", "partition", "runner-1"]);
+    let cut = home.height();
+    let left = first(&home, cut, "runner-1", false);
+    assert!(is_present(&home, left, "runner-0"));
+    home.json(&["fault", "heal"]);
+    first(&home, home.height(), "runner-1", true);
+    home.json(&["fault", "latency", "runner-1", "20ms"]);
+    let delayed = || number(&list(&home.json(&["fault", "ls"]))[0]["delayed"]);
+    wait_until("messages are delayed", || delayed() > 20);
+    run_job(&home, "slowly");
+}
+
 /// A program that answers as `node version` does, and runs no node.
 fn program(home: &Home, name: &str, versions: &Value) -> String {
     let path = home.path(name);
@@ -124,7 +207,19 @@ fn two_builds_run_side_by_side_and_one_replaces_the_other() {
     home.up(&["--wait", "2"]);
     let own = home.json(&["node", "version"]);
     let other = home.path("other");
-    fs::copy(env!("CARGO_BIN_EXE_cowboyctl"), &other).unwrap();
+    let released = env::var("COWBOYCTL_RELEASED").ok();
+    fs::copy(released.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cowboyctl")), &other).unwrap();
+    let printed = Command::new(&other).args(["node", "version", "-o", "json"]).output().unwrap();
+    let theirs: Value = serde_json::from_slice(&printed.stdout).unwrap_or_default();
+    let speaks = |of: &Value| ["protocol", "store", "api"].map(|part| of[part].clone());
+    if speaks(&theirs) != speaks(&own) {
+        // A released build of other versions: it must be refused, and nothing changes.
+        let args = ["devnet", "upgrade", "validator-1", "--binary", other.to_str().unwrap()];
+        let refused = home.fails(8, &args);
+        assert!(refused.contains(text(&own["version"])), "{refused}");
+        catches_up(&home, "validator-1");
+        return;
+    }
     let program_of = |name: &str| {
         let pid = home.process_of("local", name).as_raw_nonzero();
         fs::read_link(format!("/proc/{pid}/exe")).unwrap()
@@ -137,7 +232,7 @@ fn two_builds_run_side_by_side_and_one_replaces_the_other() {
         load.join().unwrap();
         shown
     });
-    assert_eq!(shown["version"], own["version"], "{shown}");
+    assert_eq!(shown["version"], theirs["version"], "{shown}");
     assert_ne!(number(&shown["pid"]), before.as_raw_nonzero().get() as u64);
     assert_eq!(program_of("validator-1"), other.canonicalize().unwrap());
     assert_ne!(program_of("validator-0"), program_of("validator-1"));

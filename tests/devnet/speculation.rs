@@ -618,8 +618,8 @@ fn a_lost_chain_is_no_failed_proof() {
 }
 
 /// Without speculation every level of a pipeline waits for a proof and a confirmation, which the
-/// synchronous time of a pipeline counts. That it is the same to within a tenth is tested in virtual
-/// time (agent/tests/timed.rs), because other tests share the processors with this one.
+/// synchronous time of a pipeline counts. A test in virtual time (agent/tests/timed.rs) compares it
+/// exactly; here other tests share the processors.
 #[test]
 fn synchronously_is_what_the_devnet_takes_without_speculation() {
     let home = devnet(&json!({

@@ -165,6 +165,21 @@ impl Home {
         holder(&folder).unwrap_or_else(|| panic!("{} has no process", folder.display()))
     }
 
+    /// The process of a runner that a devnet has started, once it answers.
+    pub fn runner_process_of(&self, devnet: &str, runner: &str) -> Pid {
+        let mut found = None;
+        wait_until("the runner's process answers", || {
+            found = self.try_runner_process_of(devnet, runner);
+            found.is_some()
+        });
+        found.expect("it was found")
+    }
+
+    pub fn try_runner_process_of(&self, devnet: &str, runner: &str) -> Option<Pid> {
+        let folder = self.path(devnet).join("processes").join(runner);
+        folder.join("runner.json").is_file().then(|| holder(&folder))?
+    }
+
     /// The process that runs a devnet, from the devnet's record.
     pub fn pid(&self, name: &str) -> Pid {
         self.recorded_pid(name).unwrap_or_else(|| panic!("devnet {name} has no record"))

@@ -2,6 +2,7 @@
 //! These tests generate that part and compare it; with `UPDATE_DOCS=1` they write it.
 
 mod evidence;
+mod kubernetes;
 mod proofs;
 
 use cowboy_devnet::{sample::spec, transport::tls};

@@ -30,13 +30,9 @@ use std::{
     env, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
-    thread,
     time::Duration,
 };
-use tokio::{
-    process::{Child, Command},
-    sync::oneshot,
-};
+use tokio::process::{Child, Command};
 
 #[derive(Debug, Subcommand)]
 pub enum Node {
@@ -169,22 +165,7 @@ impl NodeRun {
             true => launch::log_to_file(home.log_path())?,
             false => launch::log_to_stderr()?,
         }
-        let signal = launch::on_signal()?;
-        let orphaned = self.supervised.then(end_of_input).transpose()?;
-        let stop = async move {
-            let orphaned = async {
-                match orphaned {
-                    // An error means the same: nothing more comes.
-                    Some(end) => drop(end.await),
-                    None => std::future::pending().await,
-                }
-            };
-            // The sender of the signal lives as long as the process.
-            tokio::select! {
-                _signal = signal => {}
-                () = orphaned => {}
-            }
-        };
+        let stop = launch::stop(self.supervised)?;
         let devnet = document.name.clone();
         let (cx, daemon) = (cx.clone(), self.daemon);
         let ready = move |record: &DevnetRecord| {
@@ -353,20 +334,6 @@ impl NodeRun {
         }
         daemon::in_background(command, log).map_err(io)
     }
-}
-
-/// Resolves when standard input ends: the process at its other end has ended.
-fn end_of_input() -> Result<oneshot::Receiver<()>, CliError> {
-    let (ended, end) = oneshot::channel();
-    let read = move || {
-        // An error ends it as well.
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        // The node may have ended by itself.
-        let _ = ended.send(());
-    };
-    let thread = thread::Builder::new().name("input".to_owned()).spawn(read);
-    thread.map_err(|error| CliError::failed(format!("a thread: {error}")))?;
-    Ok(end)
 }
 
 /// Where a control API is reached: its port.

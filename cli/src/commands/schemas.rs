@@ -62,6 +62,8 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet env", Json(&[one::<devnet::status::Environment>()])),
     ("devnet init", Text),
     ("devnet validate", Json(&[one::<devnet::file::Resolved>()])),
+    ("devnet export compose", Json(&[one::<devnet::export::ExportedNodes>()])),
+    ("devnet export kubernetes", Json(&[one::<devnet::export::ExportedNodes>()])),
     ("devnet export nodes", Json(&[one::<devnet::export::ExportedNodes>()])),
     ("devnet reset", Json(&[one::<devnet::down::ResetReport>()])),
     ("devnet rm", Json(&[many::<devnet::rm::RmReport>()])),

@@ -65,6 +65,22 @@ pub fn holder(lock: &Path) -> Option<u32> {
     read(lock).ok()?.parse().ok()
 }
 
+/// Whether the process with this id has the lock's file open, so that a signal meets no other one:
+/// an id may belong to another process by now, or be one that a container gives.
+pub fn has_open(process: u32, lock: &Path) -> bool {
+    #[cfg(not(target_os = "linux"))]
+    return process > 1 && lock.exists();
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+        let wanted = id(lock);
+        let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        wanted.is_some() && open.map(|entry| id(&entry.path())).any(|file| file == wanted)
+    }
+}
+
 /// Whether a process holds a lock. The check takes a shared lock for a moment: two checks do not
 /// see each other, and [`take_lock`] retries for longer than a check takes.
 pub fn is_held(path: &Path) -> Result<bool, FileError> {
@@ -144,5 +160,23 @@ pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_has_a_lock_open_as_long_as_it_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let own = std::process::id();
+        assert!(!has_open(own, &path), "it is not there");
+        let lock = take_lock(&path).unwrap();
+        assert!(has_open(own, &path) && !has_open(1, &path));
+        drop(lock);
+        assert_eq!((holder(&path), has_open(own, &path)), (Some(own), false));
     }
 }

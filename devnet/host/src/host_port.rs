@@ -1,14 +1,25 @@
 //! A host and a port: `127.0.0.1:9000`, `[::1]:9000` or `node-0.example:9000`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::{fmt, io, net::SocketAddr, str::FromStr, time::Duration};
-use tokio::{net::lookup_host, time::timeout};
+use std::{
+    fmt, io,
+    net::{SocketAddr, ToSocketAddrs as _},
+    str::FromStr,
+    thread,
+    time::Duration,
+};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::timeout,
+};
 
 /// The longest name of a host, by RFC 1035.
 const LONGEST_NAME: usize = 253;
 /// The longest part of a name between two dots.
 const LONGEST_LABEL: usize = 63;
 const LOOKUP: Duration = Duration::from_secs(5);
+/// Maximum number of lookups at a time.
+const LOOKUPS: usize = 128;
 
 /// The place of a listener on a network, by address or by the name of its host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,8 +47,7 @@ impl HostPort {
             Self::Name(name, port) => (name.as_str(), *port),
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer about its name");
-        let found = timeout(LOOKUP, lookup_host((name, port))).await.map_err(late)??;
-        let mut found: Vec<_> = found.collect();
+        let mut found = timeout(LOOKUP, look_up(name, port)).await.map_err(late)??;
         // The same choice each time, so that a name with several addresses does not seem to move.
         found.sort_by_key(|address| (address.is_ipv6(), *address));
         let none = || io::Error::new(io::ErrorKind::NotFound, "its name has no address");
@@ -50,6 +60,22 @@ impl HostPort {
             Self::Name(_, port) => *port,
         }
     }
+}
+
+/// Asks the system for the addresses of a host. That may take many seconds and cannot be ended, so
+/// it has a thread of its own: a runtime would wait for it when it ends.
+pub async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    static ROOM: Semaphore = Semaphore::const_new(LOOKUPS);
+    let place = ROOM.acquire().await.map_err(io::Error::other)?;
+    let (told, answer) = oneshot::channel();
+    let name = name.to_owned();
+    thread::Builder::new().name("lookup".to_owned()).spawn(move || {
+        let found = (name.as_str(), port).to_socket_addrs();
+        // The one who asked may no longer wait.
+        let _ = told.send(found.map(Iterator::collect));
+        drop(place);
+    })?;
+    answer.await.map_err(io::Error::other)?
 }
 
 impl From<SocketAddr> for HostPort {

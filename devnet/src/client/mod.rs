@@ -18,9 +18,14 @@ use crate::{
 use commonware_utils::sync::Mutex;
 use cowboy_host::{
     duration::Plain,
+    host_port::look_up,
     http::client::{BodyError, below, whole},
 };
-use reqwest::{Certificate, Method, RequestBuilder, Response, Url, redirect::Policy};
+use reqwest::{
+    Certificate, Method, RequestBuilder, Response, Url,
+    dns::{self, Resolve, Resolving},
+    redirect::Policy,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
@@ -100,6 +105,18 @@ impl fmt::Debug for Access {
     }
 }
 
+/// The system's resolver, which does not hold up the end of a runtime.
+struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: dns::Name) -> Resolving {
+        Box::pin(async move {
+            let found = look_up(name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as dns::Addrs)
+        })
+    }
+}
+
 /// A client of one devnet.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -125,6 +142,7 @@ impl Client {
         let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
         let base = base(rpc_url)?;
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
+        let http = http.dns_resolver(SystemResolver);
         // Reading the system's certificates takes longer than most requests.
         let http = match &access.roots {
             Some(roots) => {

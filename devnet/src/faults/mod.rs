@@ -222,6 +222,12 @@ impl Faults {
         table.seats.insert(seat, node);
     }
 
+    /// Whether another process runs the node at this seat.
+    fn is_apart(&self, seat: &PeerSeat) -> bool {
+        let table = self.0.table.lock();
+        table.seats.get(seat).is_some_and(|node| table.met.get(node) == Some(seat))
+    }
+
     fn seat(&self, seat: PeerSeat, node: Arc<str>) {
         self.0.table.lock().seats.insert(seat, node);
     }

@@ -53,4 +53,10 @@ impl Tap {
     pub fn incoming(&self, from: &PeerSeat) -> Decision {
         self.faults.decide(LinkEnd::At(from), LinkEnd::Named(&self.node))
     }
+
+    /// As [`Self::incoming`] for a node that another process runs. Nodes of this process apply the
+    /// faults of what they send themselves.
+    pub fn incoming_from_apart(&self, from: &PeerSeat) -> Decision {
+        if self.faults.is_apart(from) { self.incoming(from) } else { Decision::Pass }
+    }
 }

@@ -2,12 +2,26 @@
 //! and the places of its validators. And what the programs that run them speak.
 //!
 //! Neither contains a secret. A node's key is a file of its own ([`key`](crate::runner::key)).
+//!
+//! Nodes in containers get these files and more ([`ContainerDevnet`]), in the form that the program
+//! that runs the containers reads ([`ComposeSite`], [`write_manifests`]).
 
+mod authority;
+mod compose;
+mod containers;
 mod document;
+mod kubernetes;
+mod manifest;
 mod peers;
 mod versions;
 
+pub use authority::AuthorityError;
+pub use compose::{COMPOSE_FILE, ComposeSite};
+pub use containers::{
+    API_PORT, ContainerDevnet, ContainerRunner, ContainerValidator, P2P_PORT, QUIC_PORT,
+};
 pub use document::GenesisDocument;
+pub use kubernetes::{ManifestError, write_manifests};
 pub use peers::{JoinedKeys, Peers, PeersError, ValidatorPlace};
 pub use versions::{UnfitVersions, Versions};
 
@@ -16,8 +30,8 @@ use cowboy_host::located::Located;
 use serde::de::DeserializeOwned;
 use std::{fs::File, io::Read as _, path::Path};
 
-/// The option of `node run` for a process that a devnet starts: it logs to its folder, prints one
-/// line about itself once its API answers, and ends when its standard input does.
+/// The option of `node run` and `runner start` for a process that a devnet starts: it logs to its
+/// folder, prints one line about itself once it runs, and ends when its standard input does.
 pub const SUPERVISED: &str = "--supervised";
 
 /// The longest file that is read, in bytes. A document with the most validators, runners and

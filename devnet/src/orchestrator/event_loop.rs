@@ -9,10 +9,11 @@ use super::{
 use crate::{
     api::{
         backend::{Hooks, Membership, MembershipError, SaveError, Switch, UpgradeError},
-        steer::{Steer, SteerError, Told},
+        error::ApiError,
+        steer::Steer,
     },
     topology::Name,
-    types::Snapshot,
+    types::{RunnerLoad, Snapshot},
 };
 use ::tokio::{
     sync::{mpsc, oneshot, watch},
@@ -28,13 +29,15 @@ const REQUESTS: usize = 64;
 /// Maximum number of node failures that wait to be reported; the first is the one that matters.
 const FAILURES: usize = 64;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for nodes outside this process, which do not end with it.
+const STOP_TIMEOUT_APART: Duration = Duration::from_secs(60);
 /// How often the clock is checked; setting it forward and back in between goes unnoticed.
 const CLOCK_LOOK: Duration = Duration::from_millis(100);
 const SPACE_LOOK: Duration = Duration::from_secs(1);
 const STOPPING: &str = "the devnet is stopping";
 
-/// The status that a steered runner then tells its validators.
-type Steered = Result<Told, SteerError>;
+/// What a steered runner then tells its validators.
+type Steered = Result<RunnerLoad, ApiError>;
 
 enum NodeRequest {
     Switch { node: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
@@ -63,6 +66,7 @@ pub(super) struct Supervised {
     shutdown: Arc<watch::Sender<bool>>,
     failures: mpsc::Receiver<OrchestratorError>,
     task: Handle<()>,
+    stop_timeout: Duration,
 }
 
 impl Supervisor {
@@ -147,13 +151,14 @@ impl Requests {
         context: tokio::Context,
         config: NodesConfig,
     ) -> Result<Supervised, OrchestratorError> {
+        let stop_timeout = if config.handout.is_some() { STOP_TIMEOUT_APART } else { STOP_TIMEOUT };
         let nodes = Nodes::start_all(&context, config).await?;
         let (failed, failures) = mpsc::channel(FAILURES);
         let shutdown = self.shutdown.clone();
         let task = context
             .child("supervisor")
             .spawn(move |_| run(nodes, self.requests, self.shutdown, failed));
-        Ok(Supervised { shutdown, failures, task })
+        Ok(Supervised { shutdown, failures, task, stop_timeout })
     }
 }
 
@@ -180,11 +185,11 @@ impl Supervised {
         }
     }
 
-    /// Stops every node and waits for them, at most [`STOP_TIMEOUT`].
+    /// Stops every node and waits for them, for a limited time.
     pub(super) async fn stop(self) {
         self.shutdown.send_replace(true);
-        if ::tokio::time::timeout(STOP_TIMEOUT, self.task).await.is_err() {
-            let within = Plain(STOP_TIMEOUT);
+        if ::tokio::time::timeout(self.stop_timeout, self.task).await.is_err() {
+            let within = Plain(self.stop_timeout);
             tracing::warn!("nodes did not stop within {within}; they end with the process");
         }
     }
@@ -197,7 +202,11 @@ async fn answer(nodes: &mut Nodes, request: NodeRequest) {
             let _ = reply.send(nodes.switch(&node, to).await);
         }
         NodeRequest::Steer { runner, steer, reply } => {
-            let _ = reply.send(nodes.runners.steer(&runner, &steer));
+            let steering = nodes.runners.steer(&runner, steer);
+            // A runner's process that does not answer holds up no other request.
+            nodes.context.child("steer").spawn(move |_| async move {
+                let _ = reply.send(steering.await);
+            });
         }
         NodeRequest::Join { name, reply } => {
             let _ = reply.send(nodes.join(name).await.map_err(MembershipError::from));
@@ -253,6 +262,10 @@ async fn run(
                     EndedNode::Process(name, how) => {
                         nodes.process_ended(&name, &how).await;
                         Some((name, how))
+                    }
+                    EndedNode::Runner(name, end) => {
+                        nodes.runner_ended(&name, end).await;
+                        None
                     }
                 };
                 if let Some((name, error)) = down.filter(|_| nodes.lacks_quorum()) {

@@ -247,6 +247,7 @@ async fn live(
             rpc_url: rpc_url.clone(),
             agent: None,
             pool: None,
+            lease_url: String::new(),
             handout: None,
             afresh: options.resync,
         },

@@ -14,7 +14,7 @@ use super::{
     home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
-    processes::{Handout, Processes, ProcessesConfig},
+    processes::{Handout, ProcessEnd, Processes, ProcessesConfig},
     readiness,
 };
 use crate::{
@@ -85,7 +85,9 @@ pub(super) struct NodesConfig {
     pub(super) agent: Option<Agent>,
     /// The pool that runs commands delivered by lease.
     pub(super) pool: Option<Arc<dyn executor::CommandPool>>,
-    /// What validators in processes of their own are given; `None`: they run in this process.
+    /// The devnet's lease server, if it has one.
+    pub(super) lease_url: String,
+    /// What nodes in processes of their own are given; `None`: they run in this process.
     pub(super) handout: Option<Handout>,
     /// A validator's stored chain is removed first, and fetched from the others.
     pub(super) afresh: bool,
@@ -145,9 +147,9 @@ impl Nodes {
             Some(pool) => executor.with_pool(pool.clone()),
             None => executor,
         };
-        let runners = Runners::new(context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
-        let processes = config.handout.take().map(|handout| {
+        let (mut processes, mut launcher) = (None, None);
+        if let Some(handout) = config.handout.take() {
             let parts = ProcessesConfig {
                 home: config.home.clone(),
                 members: config.members.all(),
@@ -156,15 +158,19 @@ impl Nodes {
                 reserve: config.reserve,
                 handout,
             };
-            Processes::new(context, parts).map_err(|error| {
+            let made = Processes::new(context, parts).await.map_err(|error| {
                 let node = "the nodes' processes".to_owned();
                 OrchestratorError::Node { node, error }
-            })
-        });
+            })?;
+            let (rpc_url, lease_url) = (config.rpc_url.clone(), config.lease_url.clone());
+            launcher = Some(made.launcher(rpc_url, lease_url, config.agents.clone()));
+            processes = Some(made);
+        }
+        let runners = Runners::new(context, &config, launcher, (api, executor), targets.clone());
         let mut nodes = Nodes {
             known: Known::default(),
             validators: BTreeMap::new(),
-            processes: processes.transpose()?,
+            processes,
             paused: BTreeSet::new(),
             starved: BTreeSet::new(),
             short_at: None,
@@ -189,7 +195,7 @@ impl Nodes {
             return Err(failure);
         }
         for runner in &nodes.config.runners {
-            nodes.runners.start(runner).map_err(|error| OrchestratorError::Node {
+            nodes.runners.start(runner).await.map_err(|error| OrchestratorError::Node {
                 node: runner.plan.name.to_string(),
                 error,
             })?;
@@ -461,7 +467,7 @@ impl Nodes {
                 }
                 Switch::Freeze | Switch::Thaw => {
                     if let Some(processes) = &self.processes {
-                        processes.freeze(&member.name, to == Switch::Freeze);
+                        processes.freeze(&member.name, to == Switch::Freeze).await;
                     }
                     Ok(())
                 }
@@ -473,14 +479,16 @@ impl Nodes {
         };
         match to {
             Switch::Start if self.runners.running.contains_key(node) => Ok(()),
-            Switch::Start => self.runners.start(runner),
+            Switch::Start => self.runners.restart(runner).await,
             Switch::Kill => {
                 self.runners.kill(runner).await;
                 Ok(())
             }
             Switch::Resync => Err(format!("`{node}` is a runner: it stores no chain")),
-            // Its tap does it.
-            Switch::Freeze | Switch::Thaw => Ok(()),
+            Switch::Freeze | Switch::Thaw => {
+                self.runners.freeze(node, to == Switch::Freeze).await;
+                Ok(())
+            }
             Switch::Stop => {
                 self.runners.stop_one(runner).await;
                 Ok(())
@@ -499,7 +507,7 @@ impl Nodes {
         }
     }
 
-    /// Resolves when a validator has ended by itself.
+    /// Resolves when a node has ended by itself.
     pub(super) async fn ended(&mut self) -> EndedNode {
         let running = self.validators.iter_mut().map(|(name, validator)| {
             let name = name.clone();
@@ -508,11 +516,19 @@ impl Nodes {
         let apart = self.processes.as_mut().map(|processes| {
             processes.ended().map(|(name, how)| EndedNode::Process(name, how)).boxed()
         });
-        let all: Vec<_> = running.chain(apart).collect();
-        if all.is_empty() {
-            return std::future::pending().await;
-        }
+        let runners = self.runners.ended();
+        let runners = runners.map(|(name, end)| EndedNode::Runner(name, end)).boxed();
+        let all: Vec<_> = running.chain(apart).chain([runners]).collect();
         select_all(all).await.0
+    }
+
+    /// Handles a runner's process that has ended by itself: starts it again if the topology asks
+    /// for that.
+    pub(super) async fn runner_ended(&mut self, name: &Name, end: ProcessEnd) {
+        let mut runners = self.config.runners.iter();
+        if let Some(runner) = runners.find(|runner| runner.plan.name == *name) {
+            self.runners.bury(runner, end).await;
+        }
     }
 
     /// Handles a process that has ended by itself: starts it again if the topology asks for that.
@@ -554,11 +570,13 @@ impl Nodes {
     }
 }
 
-/// A validator that has ended by itself.
+/// A node that has ended by itself.
 pub(super) enum EndedNode {
     Here(Name, EngineError),
     /// Its own process has ended, with how.
     Process(Name, String),
+    /// A runner's own process.
+    Runner(Name, ProcessEnd),
 }
 
 impl From<MemberError> for MembershipError {

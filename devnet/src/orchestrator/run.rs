@@ -20,7 +20,7 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
-    handout::GenesisDocument,
+    handout::{ContainerRunner, GenesisDocument},
     pool::Pool,
     topology::{Hosts, Name, Plan},
     types::Text,
@@ -207,6 +207,7 @@ async fn live(
             rpc_url: rpc_url.clone(),
             agent: agent.clone(),
             pool: Some(Arc::new(Pool::new(own))),
+            lease_url: leases.url().to_owned(),
             handout: handout(&plan, &genesis, program)?,
             afresh: false,
         },
@@ -272,7 +273,7 @@ async fn live(
     failed.map_or(stopped, Err)
 }
 
-/// What validators in processes of their own are given; `None` if the plan has none.
+/// What nodes in processes of their own are given; `None` if the plan has none.
 fn handout(
     plan: &Plan,
     genesis: &Genesis,
@@ -284,7 +285,9 @@ fn handout(
     let program = program.ok_or(OrchestratorError::NoProgram)?;
     let document = GenesisDocument::of(plan, genesis.clone());
     let plans = plan.validators.iter().map(|v| (v.name.clone(), v.process.clone())).collect();
-    Ok(Some(Handout { program, document, plans }))
+    let runners = plan.runners.iter().map(|runner| ContainerRunner::of(plan, runner)).collect();
+    let (hosts, image) = (plan.hosts, plan.image.clone());
+    Ok(Some(Handout { program, document, hosts, image, plans, runners }))
 }
 
 /// The token of earlier runs, or a new one.

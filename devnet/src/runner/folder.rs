@@ -9,6 +9,7 @@
 //!   commitments/                      commitments that it has signed (`runner::pledges`)
 //!   validators.json                   the validators it trusted last (`runner::trust`)
 //!   log                               its log, when it runs in the background
+//!   supervised                        only there if the devnet itself starts the process
 //! ```
 //!
 //! As with a devnet, only the lock shows that the process runs: a record without a lock holder was
@@ -16,7 +17,7 @@
 
 use crate::{
     client::{Client, ClientError},
-    home::{self, DevnetHome, HomeError},
+    home::{self, DevnetHome, Home, HomeError},
     topology::Name,
     types::{AddressText, Text, TimeText},
 };
@@ -28,6 +29,9 @@ use std::{
     path::{Path, PathBuf},
     process,
 };
+
+/// A file that marks the folder of a runner that a devnet starts: it goes with the devnet's chain.
+const SUPERVISED: &str = "supervised";
 
 /// The folder of one runner process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +58,38 @@ impl RunnerFolder {
     pub fn of(devnet: &DevnetHome, name: &Name) -> Self {
         let path = devnet.processes_path().join(name.as_str());
         Self { path, name: name.clone(), devnet: devnet.clone() }
+    }
+
+    /// The folder of a runner of the devnet's in a container, whose home is among the nodes.
+    pub fn contained(devnet: &DevnetHome, name: &Name) -> Self {
+        let home = Home::at(devnet.nodes_path().join(name.as_str()));
+        Self::of(&home.devnet(devnet.name()), name)
+    }
+
+    /// The folders of the runners that the devnet itself has started, in processes or containers of
+    /// their own.
+    pub fn supervised_at(devnet: &DevnetHome) -> Result<Vec<Self>, HomeError> {
+        let names = |folder: PathBuf| -> Result<Vec<Name>, HomeError> {
+            let entries = files::entries(&folder)?;
+            let names = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            Ok(names.collect())
+        };
+        let own = names(devnet.processes_path())?.into_iter().map(|name| Self::of(devnet, &name));
+        let own = own.filter(Self::is_supervised);
+        let contained = names(devnet.nodes_path())?.into_iter();
+        let contained = contained.map(|name| Self::contained(devnet, &name));
+        Ok(own.chain(contained.filter(|folder| folder.path.is_dir())).collect())
+    }
+
+    /// Whether the devnet itself starts the process.
+    pub fn is_supervised(&self) -> bool {
+        self.path.join(SUPERVISED).is_file()
+    }
+
+    /// Makes the folder, as that of a runner that the devnet starts.
+    pub fn supervise(&self) -> Result<(), HomeError> {
+        files::create_private_dir(&self.path)?;
+        Ok(files::write_private(&self.path.join(SUPERVISED), "")?)
     }
 
     /// The records of a devnet's running runner processes, in order of their names.
@@ -104,7 +140,8 @@ impl RunnerFolder {
         self.path.join("validators.json")
     }
 
-    fn lock_path(&self) -> PathBuf {
+    /// `lock`: held by the process.
+    pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
     }
 

@@ -1,7 +1,7 @@
 //! The YAML form of a topology: fields and defaults.
 
 use super::{
-    Amount, BlockTime, ConnectivitySection, Cpus, Hosts, LeaseSection, MAX_ACCOUNTS,
+    Amount, BlockTime, ConnectivitySection, Cpus, Hosts, Image, LeaseSection, MAX_ACCOUNTS,
     MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, Size,
     SpeculationSection, StorageSection, TasksSection, TimersSection, TopologyError,
 };
@@ -35,6 +35,8 @@ pub struct Topology {
     pub name: Option<Name>,
     /// Where the nodes run.
     pub hosts: Hosts,
+    /// The image of nodes in containers.
+    pub image: Image,
     /// Chain parameters, which all validators share.
     pub chain: ChainSection,
     /// The source of the seeds of draws.
@@ -206,7 +208,7 @@ impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
 pub struct ValidatorSection {
     /// Its name.
     pub name: Name,
-    /// With `hosts: process`: the `cowboyctl` that it runs (default: the devnet's own).
+    /// In a process or container of its own: its `cowboyctl` (default: the devnet's).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
     /// Variables of its environment in addition to the devnet's.
@@ -250,6 +252,24 @@ pub struct RunnerSection {
     /// The settings of its executors, apart from requests and commands.
     #[serde(default, skip_serializing_if = "executor::Config::is_default")]
     pub executors: executor::Config,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Cpus>,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub core_dumps: bool,
+    /// As for a validator.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub restart: bool,
 }
 
 impl RunnerSection {
@@ -263,6 +283,12 @@ impl RunnerSection {
             max_concurrent_jobs: default_concurrency(),
             tee: false,
             executors: executor::Config::default(),
+            binary: None,
+            env: BTreeMap::new(),
+            cpus: None,
+            memory: None,
+            core_dumps: false,
+            restart: false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `hosts`: where the nodes run, and the settings of a validator in a process of its own.
+//! `hosts`: where the nodes run, and the settings of a node in a process of its own.
 
 use super::{Size, value::from_text};
 use cowboy_host::located::PathStep::{self, Item, Key};
@@ -17,6 +17,8 @@ const MAX_CPU: usize = 1_023;
 /// The maximum number of variables of a process, and the longest name with its value.
 const MAX_VARIABLES: usize = 64;
 const MAX_VARIABLE_BYTES: usize = 4_096;
+/// The longest name of an image.
+const MAX_IMAGE_BYTES: usize = 255;
 /// The variables of the program itself that a topology may set.
 const OWN_VARIABLES: [&str; 1] = ["COWBOYCTL_LOG"];
 
@@ -27,11 +29,49 @@ pub enum Hosts {
     /// In the devnet's process.
     #[default]
     InProcess,
-    /// Each validator in a process of its own on this machine.
+    /// Each in a process of its own on this machine.
     Process,
+    /// Each in a container, by the user's own `docker compose` or `podman compose`.
+    Compose,
 }
 
-/// How a validator's own process is run.
+/// The image of nodes in containers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Image(String);
+
+/// Why a text is not the name of an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no name of an image, as `cowboyctl` or `registry.example/cowboyctl:1.0`")]
+pub struct ImageError(String);
+
+impl Default for Image {
+    fn default() -> Self {
+        Self("cowboyctl".to_owned())
+    }
+}
+
+impl FromStr for Image {
+    type Err = ImageError;
+
+    fn from_str(text: &str) -> Result<Self, ImageError> {
+        let fits = |char: char| char.is_ascii_alphanumeric() || "._-/:@".contains(char);
+        let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        match begins && text.len() <= MAX_IMAGE_BYTES && text.chars().all(fits) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(ImageError(text.chars().take(40).collect())),
+        }
+    }
+}
+
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+from_text!(Image, deserialize_str, "the name of an image, as `cowboyctl`");
+
+/// How a node's own process is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessPlan {
     /// The `cowboyctl` that it runs; `None`: the devnet's own.
@@ -49,11 +89,14 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// Checks the settings; the error has the field's path and a message.
-    pub(super) fn check(&self, hosts: Hosts, index: usize) -> Result<(), (Vec<PathStep>, String)> {
-        let refused = |field, message: String| {
-            Err((vec![Key("validators"), Item(index), Key(field)], message))
-        };
+    /// Checks the settings; the error has the field's path, below this node, and a message.
+    pub(super) fn check(
+        &self,
+        hosts: Hosts,
+        (list, index): (&'static str, usize),
+    ) -> Result<(), (Vec<PathStep>, String)> {
+        let refused =
+            |field, message: String| Err((vec![Key(list), Item(index), Key(field)], message));
         let given = [
             ("binary", self.binary.is_some()),
             ("env", !self.env.is_empty()),
@@ -64,7 +107,8 @@ impl ProcessPlan {
         ];
         let first = given.iter().find(|(_, given)| *given);
         if let Some((field, _)) = first.filter(|_| hosts == Hosts::InProcess) {
-            let message = "it is for a process of its own: expected with `hosts: process`";
+            let message =
+                "it is for a process of its own: expected with `hosts: process` or `compose`";
             return refused(field, message.to_owned());
         }
         if let Some(memory) = self.memory.filter(|memory| *memory < MIN_MEMORY) {
@@ -168,6 +212,16 @@ mod tests {
         }
         for text in ["", "a", "1-", "-1", "3-1", "1,,2", "+1", "1024", "0 - 1"] {
             assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn images_have_names_that_no_command_takes_for_an_option() {
+        for text in ["cowboyctl", "registry.example:5000/tools/cowboyctl:1.0", "a@sha256:0f"] {
+            assert_eq!(text.parse::<Image>().unwrap().to_string(), text);
+        }
+        for text in ["", "-v", "a b", "a\nb", "${HOME}", &"a".repeat(256)] {
+            assert!(text.parse::<Image>().is_err(), "{text}");
         }
     }
 }

@@ -32,7 +32,7 @@ pub use fields::{
     Topology, ValidatorSection, load_executors,
 };
 pub use governed::field_of;
-pub use hosts::{Cpus, CpusError, Hosts, ProcessPlan};
+pub use hosts::{Cpus, CpusError, Hosts, Image, ImageError, ProcessPlan};
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,

@@ -2,8 +2,8 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
-    ExtraAccount, Feasibility, Hosts, LeaseSection, MigrationSection, Name, NodeList, Options,
-    PresenceSection, ProcessPlan, Reserve, RunnerKind, RunnerSection, SelectionSection,
+    ExtraAccount, Feasibility, Hosts, Image, LeaseSection, MigrationSection, Name, NodeList,
+    Options, PresenceSection, ProcessPlan, Reserve, RunnerKind, RunnerSection, SelectionSection,
     SpeculationSection, StorageSection, TasksSection, TelemetrySection, TimersSection, Topology,
     TopologyError, ValidatorSection, Visibility, value::within,
 };
@@ -67,6 +67,8 @@ pub struct Plan {
     pub chain_name: Name,
     /// Where the nodes run.
     pub hosts: Hosts,
+    /// The image of nodes in containers.
+    pub image: Image,
     /// The pace of blocks.
     pub block_time: Duration,
     /// The seed from which all keys are derived.
@@ -134,6 +136,8 @@ pub struct RunnerPlan {
     pub tee: bool,
     /// The settings of its executors, apart from requests and commands: complete for its kinds.
     pub executors: executor::Config,
+    /// How its process is run, if it has one of its own.
+    pub process: ProcessPlan,
 }
 
 /// An account of the genesis block.
@@ -187,11 +191,15 @@ impl Topology {
         let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
         let mut plan = self.assemble(overrides, speculation, lease);
         let hosts = plan.hosts;
-        for (index, validator) in plan.validators.iter_mut().enumerate() {
-            let checked = validator.process.check(hosts, index);
+        let validators = plan.validators.iter_mut().map(|node| &mut node.process);
+        let validators = validators.enumerate().map(|(at, process)| (("validators", at), process));
+        let runners = plan.runners.iter_mut().map(|node| &mut node.process);
+        let runners = runners.enumerate().map(|(at, process)| (("runners", at), process));
+        for (place, process) in validators.chain(runners) {
+            let checked = process.check(hosts, place);
             checked.map_err(|(path, message)| refused(&path, message))?;
             // A relative path means the same from every working directory.
-            if let Some(binary) = &mut validator.process.binary {
+            if let Some(binary) = &mut process.binary {
                 let folder = Path::new(file).parent().unwrap_or(Path::new(""));
                 *binary = absolute(folder.join(&*binary)).unwrap_or_else(|_| binary.clone());
             }
@@ -249,6 +257,7 @@ impl Topology {
             chain_name: self.chain.name.clone().unwrap_or_else(|| name.clone()),
             name,
             hosts: overrides.hosts.unwrap_or(self.hosts),
+            image: self.image.clone(),
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
@@ -324,6 +333,14 @@ impl From<&RunnerSection> for RunnerPlan {
             max_concurrent_jobs: section.max_concurrent_jobs.get() as u32,
             tee: section.tee,
             executors: section.executors.clone(),
+            process: ProcessPlan {
+                binary: section.binary.clone(),
+                env: section.env.clone(),
+                cpus: section.cpus.clone(),
+                memory: section.memory,
+                core_dumps: section.core_dumps,
+                restart: section.restart,
+            },
         }
     }
 }
@@ -413,7 +430,7 @@ impl Plan {
         let (own, accounts) =
             self.accounts.split_first_chunk().expect("a plan has the devnet's own accounts");
         debug_assert_eq!(own.each_ref().map(|a| a.name.as_str()), [FAUCET, GOVERNANCE, AGENT]);
-        let runner = |runner: &RunnerPlan| RunnerSection {
+        let of_runner = |runner: &RunnerPlan, process: ProcessPlan| RunnerSection {
             name: runner.name.clone(),
             kinds: Some(runner.kinds.clone()),
             stake: Amount(runner.stake),
@@ -421,7 +438,14 @@ impl Plan {
             max_concurrent_jobs: within(runner.max_concurrent_jobs.into()),
             tee: runner.tee,
             executors: runner.executors.clone(),
+            binary: process.binary,
+            env: process.env,
+            cpus: process.cpus,
+            memory: process.memory,
+            core_dumps: process.core_dumps,
+            restart: process.restart,
         };
+        let runner = |runner: &RunnerPlan| of_runner(runner, runner.process.clone());
         let account = |account: &AccountPlan| ExtraAccount {
             name: account.name.clone(),
             balance: Amount(account.balance),
@@ -429,6 +453,7 @@ impl Plan {
         let topology = Topology {
             name: Some(self.name.clone()),
             hosts: self.hosts,
+            image: self.image.clone(),
             chain: ChainSection {
                 name: Some(self.chain_name.clone()).filter(|name| *name != self.name),
                 block_time: format!("{}ms", self.block_time.as_millis())

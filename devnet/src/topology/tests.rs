@@ -180,8 +180,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     };
     check(
         "name: x\nvalidatorz: 4\n",
-        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `hosts`, `chain`, \
-         `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, \
+        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `hosts`, `image`, \
+         `chain`, `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, \
          `telemetry`, `validators`, `runners`, `accounts`, `api`",
     );
     check(

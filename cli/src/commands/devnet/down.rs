@@ -16,6 +16,7 @@ use cowboy_devnet::{
     },
     topology::Name,
 };
+use cowboy_host::files::has_open;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::time::Duration;
@@ -131,7 +132,8 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
         if released()? {
             return report(how);
         }
-        if let Some(process) = holder.pid().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        let ours = holder.pid().filter(|pid| has_open(*pid, &devnet.lock_path()));
+        if let Some(process) = ours.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
             match kill_process(process, number) {
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => {

@@ -1,25 +1,31 @@
 //! `devnet export`: files that run a topology's nodes elsewhere.
 
 use crate::{
+    commands::to_end,
     context::Context,
     error::{CliError, Exit},
     output::{Document, fields},
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
-    handout::{GenesisDocument, Peers, ValidatorPlace},
+    handout::{
+        ComposeSite, ContainerDevnet, GenesisDocument, ManifestError, Peers, ValidatorPlace,
+        write_manifests,
+    },
     home::new_token,
     orchestrator::{
         genesis::genesis,
         ports::{self, NodePorts},
     },
     runner::key,
-    topology::{Name, Overrides, Plan, Topology},
+    topology::{Hosts, Name, Overrides, Plan, Topology},
     types::{ChainId, ChainIdText, Text},
 };
 use cowboy_host::files::{create_private_dir, entries, write_private};
+use cowboy_lease::runner::container::{Choice, Engine};
 use serde::Serialize;
 use std::{
+    env, fs,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
@@ -31,12 +37,22 @@ pub enum Export {
     /// genesis.json and peers.yaml are for all nodes; each validator and runner has a key file, and
     /// so has each account. Validators get free ports of this machine; to run one on another host,
     /// change its addresses in peers.yaml. Start them with `node run` and `runner start`.
-    Nodes(Nodes),
+    Nodes(Exporting),
+    /// Write a compose.yaml with a container for each node
+    ///
+    /// The file and what it refers to are for `docker compose` or `podman-compose`. `devnet up`
+    /// with `hosts: compose` writes and runs such files itself.
+    Compose(Exporting),
+    /// Write manifests for a Kubernetes cluster
+    ///
+    /// They are for `kubectl apply`: a StatefulSet of validators and one of runners, with all that
+    /// these need. Every pod runs the topology's image.
+    Kubernetes(Exporting),
 }
 
-/// `devnet export nodes`.
+/// What is exported, and where to.
 #[derive(Debug, Args)]
-pub struct Nodes {
+pub struct Exporting {
     /// The folder to write; it must be empty or absent
     dir: PathBuf,
     /// The topology file [default: 4 validators, 4 runners]
@@ -63,48 +79,87 @@ pub struct ExportedNodes {
 
 impl Export {
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let (Self::Nodes(exporting) | Self::Compose(exporting) | Self::Kubernetes(exporting)) =
+            &self;
+        // Only nodes in containers may say how they are run.
+        let hosts = (!matches!(self, Self::Nodes(_))).then_some(Hosts::Compose);
+        let (plan, document) = exporting.prepare(&Overrides { hosts, ..Overrides::default() })?;
+        let dir = &exporting.dir;
         match self {
-            Self::Nodes(nodes) => nodes.run(cx),
+            Self::Nodes(_) => write_nodes(&plan, &document, dir)?,
+            Self::Compose(_) => {
+                let devnet = ContainerDevnet::of(&plan, &document);
+                let dir = fs::canonicalize(dir)?;
+                let nodes = dir.join("nodes");
+                let site = ComposeSite::new(dir, nodes, &plan.name, &to_end(user())?);
+                site.write(&devnet).map_err(|error| CliError::failed(error.to_string()))?;
+            }
+            Self::Kubernetes(_) => {
+                let devnet = ContainerDevnet::of(&plan, &document);
+                write_manifests(&devnet, dir).map_err(|error| match error {
+                    ManifestError::Files(_) => CliError::failed(error.to_string()),
+                    _ => CliError::new(Exit::Usage, error.to_string()),
+                })?;
+            }
         }
+        let accounts = plan.accounts.iter().map(|account| &account.name);
+        write_keys(&plan, &dir.join("accounts"), accounts)?;
+        cx.ui.document(&ExportedNodes {
+            dir: dir.clone(),
+            devnet: plan.name.clone(),
+            chain_id: Text(ChainId(document.genesis.chain_id())),
+            validators: plan.validators.len(),
+            runners: plan.runners.len(),
+        })
     }
 }
 
-impl Nodes {
-    fn run(&self, cx: &Context) -> Result<(), CliError> {
+impl Exporting {
+    /// Resolves the topology, and makes the folder.
+    fn prepare(&self, overrides: &Overrides) -> Result<(Plan, GenesisDocument), CliError> {
         let plan = match &self.file {
             Some(file) => {
                 let (topology, text) = Topology::load(file)?;
-                topology.resolve(&Overrides::default(), &text, &file.display().to_string())?
+                topology.resolve(overrides, &text, &file.display().to_string())?
             }
-            None => Topology::default().resolve(&Overrides::default(), "", "command line")?,
+            None => Topology::default().resolve(overrides, "", "command line")?,
         };
         if !entries(&self.dir)?.is_empty() {
             let what = format!("{} is not empty", self.dir.display());
             return Err(CliError::new(Exit::Conflict, what).hint("name a folder that is not there"));
         }
-        let document = GenesisDocument::of(&plan, genesis(&plan));
-        let exported = ExportedNodes {
-            dir: self.dir.clone(),
-            devnet: plan.name.clone(),
-            chain_id: Text(ChainId(document.genesis.chain_id())),
-            validators: plan.validators.len(),
-            runners: plan.runners.len(),
-        };
         create_private_dir(&self.dir)?;
-        write_private(&self.dir.join("genesis.json"), &document.to_json())?;
-        write_private(&self.dir.join("peers.yaml"), &peers(&plan)?.to_yaml())?;
-        let validators = plan.validators.iter().map(|validator| &validator.name);
-        write_keys(&plan, &self.dir.join("validators"), validators)?;
-        write_keys(&plan, &self.dir.join("runners"), plan.runners.iter().map(|r| &r.name))?;
-        write_keys(&plan, &self.dir.join("accounts"), plan.accounts.iter().map(|a| &a.name))?;
-        write_private(&self.dir.join("api.token"), &format!("{}\n", new_token()))?;
-        for runner in &plan.runners {
-            let file = self.dir.join("runners").join(format!("{}.yaml", runner.name));
-            let yaml = serde_yaml::to_string(&runner.executors).expect("settings are plain data");
-            write_private(&file, &yaml)?;
-        }
-        cx.ui.document(&exported)
+        let document = GenesisDocument::of(&plan, genesis(&plan));
+        Ok((plan, document))
     }
+}
+
+/// The options with which this machine's engine gives a container the rights of this user.
+async fn user() -> Result<Vec<String>, CliError> {
+    let mark = env::temp_dir();
+    for choice in [Choice::Docker, Choice::Podman] {
+        // Without an engine the files are for another machine.
+        if let Ok(Some(engine)) = Engine::find(choice, &mark).await {
+            return Ok(engine.user().to_vec());
+        }
+    }
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    Ok(vec!["--user".to_owned(), format!("{}:{}", user.as_raw(), group.as_raw())])
+}
+
+fn write_nodes(plan: &Plan, document: &GenesisDocument, dir: &Path) -> Result<(), CliError> {
+    write_private(&dir.join("genesis.json"), &document.to_json())?;
+    write_private(&dir.join("peers.yaml"), &peers(plan)?.to_yaml())?;
+    let validators = plan.validators.iter().map(|validator| &validator.name);
+    write_keys(plan, &dir.join("validators"), validators)?;
+    write_keys(plan, &dir.join("runners"), plan.runners.iter().map(|r| &r.name))?;
+    write_private(&dir.join("api.token"), &format!("{}\n", new_token()))?;
+    for runner in &plan.runners {
+        let file = dir.join("runners").join(format!("{}.yaml", runner.name));
+        let yaml = serde_yaml::to_string(&runner.executors).expect("settings are plain data");
+        write_private(&file, &yaml)?;
+    }
+    Ok(())
 }
 
 /// The places of the plan's validators: free ports of the loopback.

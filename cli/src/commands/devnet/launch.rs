@@ -188,6 +188,41 @@ pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     Ok(receiver)
 }
 
+/// Resolves when a node in a process of its own is to end: as [`on_signal`], and, if a devnet has
+/// started it, when that devnet's process has ended.
+pub fn stop(supervised: bool) -> Result<impl Future<Output = ()> + Send + 'static, CliError> {
+    let signal = on_signal()?;
+    let orphaned = supervised.then(end_of_input).transpose()?;
+    Ok(async move {
+        let orphaned = async {
+            match orphaned {
+                // An error means the same: nothing more comes.
+                Some(end) => drop(end.await),
+                None => std::future::pending().await,
+            }
+        };
+        // The sender of the signal lives as long as the process.
+        tokio::select! {
+            _signal = signal => {}
+            () = orphaned => {}
+        }
+    })
+}
+
+/// Resolves when standard input ends: the process at its other end has ended.
+fn end_of_input() -> Result<oneshot::Receiver<()>, CliError> {
+    let (ended, end) = oneshot::channel();
+    let read = move || {
+        // An error ends it as well.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        // The node may have ended by itself.
+        let _ = ended.send(());
+    };
+    let thread = thread::Builder::new().name("input".to_owned()).spawn(read);
+    thread.map_err(|error| CliError::failed(format!("a thread: {error}")))?;
+    Ok(end)
+}
+
 /// Yields on Ctrl-C, SIGTERM or SIGHUP, and once more on one of the first two; the third ends the
 /// process at once.
 pub fn on_signals() -> Result<mpsc::Receiver<()>, CliError> {

@@ -8,7 +8,10 @@ use crate::{
     output::raw,
 };
 use clap::Args;
-use cowboy_devnet::orchestrator::home::{DevnetHome, Home, part_before};
+use cowboy_devnet::{
+    orchestrator::home::{DevnetHome, Home, part_before},
+    runner::folder::RunnerFolder,
+};
 use std::{
     collections::VecDeque,
     fs::{self, File},
@@ -89,9 +92,12 @@ impl Logs {
         });
         let mut sources = vec![(devnet.name().to_string(), devnet.log_path(), words.collect())];
         let nodes = Home::at(devnet.nodes_path()).list()?;
-        for of in nodes.iter().filter(|of| node.map_or(self.all, |node| of.name().as_str() == node))
-        {
-            sources.push((of.name().to_string(), of.log_path(), Vec::new()));
+        let nodes = nodes.iter().map(|node| (node.name().to_string(), node.log_path()));
+        let runners = RunnerFolder::supervised_at(devnet)?;
+        let runners = runners.iter().map(|runner| (runner.name().to_string(), runner.log_path()));
+        let wanted = |name: &str| node.map_or(self.all, |node| node == name);
+        for (name, log) in nodes.chain(runners).filter(|(name, _)| wanted(name)) {
+            sources.push((name, log, Vec::new()));
         }
         let width = sources.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
         let log = |(name, path, words): (String, PathBuf, Vec<String>)| {

@@ -14,13 +14,13 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, fields, named},
 };
-use clap::Args;
+use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     client::{Access, Client, ClientError},
     consensus::scheme::Committee,
     executor::{self, Executor},
-    handout::PeersError,
+    handout::{GenesisDocument, PeersError},
     orchestrator::home::{DevnetHome, DevnetState},
     pool::Pool,
     runner::{
@@ -52,6 +52,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(2);
 
 /// `runner start`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("reached").args(["rpc_url", "peers"])))]
 pub struct Start {
     /// A stopped runner of the devnet's own process: a name or an address
     #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
@@ -66,12 +67,13 @@ pub struct Start {
     /// With --key-file: the devnet's API, instead of the current devnet
     #[arg(long, value_name = "URL", conflicts_with = "runner")]
     rpc_url: Option<String>,
-    /// With --key-file: join nodes in processes of their own, whose chain begins with this genesis
-    /// document, instead of the current devnet
-    #[arg(long, value_name = "FILE", requires = "peers")]
-    #[arg(conflicts_with_all = ["runner", "rpc_url", "validator"])]
+    /// With --rpc-url or --peers: the genesis document of the chain, to check what they say about
+    /// its validators
+    #[arg(long, value_name = "FILE", requires = "reached")]
+    #[arg(conflicts_with_all = ["runner", "validator"])]
     genesis: Option<PathBuf>,
-    /// With --genesis: where the validators of that chain listen, and their APIs
+    /// With --genesis: join nodes in processes of their own, which have their places and those of
+    /// their APIs in this file, instead of the current devnet
     #[arg(long, value_name = "FILE", requires = "genesis")]
     peers: Option<PathBuf>,
     /// With --peers: a file with the token that https APIs ask for
@@ -128,6 +130,9 @@ pub struct Start {
     /// This is the background process: its output is the runner's log
     #[arg(long, hide = true, conflicts_with = "runner")]
     daemon: bool,
+    /// This is a process of a devnet: it logs to its folder and ends when its input does
+    #[arg(long, hide = true, conflicts_with_all = ["runner", "daemon", "detach"])]
+    supervised: bool,
 }
 
 /// A runner in its own process.
@@ -174,18 +179,15 @@ impl Start {
             // Fails only if the process already leads a session.
             let _leader = rustix::process::setsid();
         }
-        match self.daemon {
+        let lock = taken(&folder)?;
+        match self.daemon || self.supervised {
             true => launch::log_to_file(folder.log_path())?,
             false => launch::log_to_stderr()?,
         }
-        let stop = launch::on_signal()?;
-        let stop = async move {
-            // The sender lives as long as the process.
-            let _signal = stop.await;
-        };
+        let stop = launch::stop(self.supervised)?;
         let pool = self.pool(&api)?.map(|client| Arc::new(Pool::new(client)) as _);
         let config = ProcessConfig {
-            lock: taken(&folder)?,
+            lock,
             key,
             api,
             trust,
@@ -245,7 +247,7 @@ impl Start {
         let Prepared { folder, .. } = self.prepare(cx, file).await?;
         // Held for a moment: makes the folder, and fails if the runner is running.
         drop(taken(&folder)?);
-        if self.rpc_url.is_some() && self.chain_id.is_none() {
+        if self.rpc_url.is_some() && self.chain_id.is_none() && self.genesis.is_none() {
             cx.ui.note("only the API names the validators; to be sure: --validator and --chain-id");
         }
         let deadline = Deadline::after(self.timeout);
@@ -280,6 +282,9 @@ impl Start {
             RunnerFolder::running_at(&devnet)?.iter().find(|own| own.address == address)
         {
             return Err(runs_already(own.name.as_str()));
+        }
+        if self.supervised {
+            return Ok(Prepared { key, api, trust, folder, executors });
         }
         // A runner of the devnet's process may have the name or the key.
         for known in [folder.name().to_string(), address.to_string()] {
@@ -320,7 +325,11 @@ impl Start {
                 (Api::Url(url.clone()), context::home()?.devnet(&name), client)
             }
         };
-        Ok(Joined { trust: self.trust(&api)?, api, devnet, client })
+        let trust = match &self.genesis {
+            Some(genesis) => root(&trust::loaded(genesis)?, genesis)?,
+            None => self.trust(&api)?,
+        };
+        Ok(Joined { trust, api, devnet, client })
     }
 
     fn name(&self, file: &Path) -> Result<Name, CliError> {
@@ -422,14 +431,18 @@ async fn nodes(genesis: &Path, peers: &Path, access: Access) -> Result<Joined, C
         urls.rotate_left(1);
         client.move_to(&urls[0])?;
     }
-    let trust = document.root(genesis.display().to_string());
-    let trust = trust.map_err(|error| CliError::failed(error.to_string()))?;
     Ok(Joined {
         api: Api::Nodes(NodeApis { urls, listening, access }),
-        trust: TrustRoot::Genesis(Box::new(trust)),
+        trust: root(&document, genesis)?,
         devnet: context::home()?.devnet(&document.name),
         client,
     })
+}
+
+fn root(document: &GenesisDocument, file: &Path) -> Result<TrustRoot, CliError> {
+    let root = document.root(file.display().to_string());
+    let root = root.map_err(|error| CliError::failed(error.to_string()))?;
+    Ok(TrustRoot::Genesis(Box::new(root)))
 }
 
 fn taken(folder: &RunnerFolder) -> Result<RunnerLock, CliError> {

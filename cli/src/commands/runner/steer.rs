@@ -14,6 +14,7 @@ use cowboy_devnet::{
     runner::folder::{RunnerFolder, RunnerRecord},
     types::{CapabilitiesRequest, Runner, RunnerLoad},
 };
+use cowboy_host::files::has_open;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
     let load = match own {
         None => {
             let left = runner.parse().ok().map(|name| RunnerFolder::of(&devnet, &name));
-            if left.is_some_and(|folder| folder.path().is_dir()) {
+            if left.is_some_and(|folder| folder.path().is_dir() && !folder.is_supervised()) {
                 let what = format!("runner `{runner}` is not running");
                 return Err(CliError::new(Exit::Conflict, what).hint(format!(
                     "start it: cowboyctl runner start --key-file FILE --name {runner}"
@@ -116,7 +117,8 @@ async fn end(folder: &RunnerFolder, own: &RunnerRecord, asked: bool) -> Result<(
         if released()? {
             return Ok(());
         }
-        if let Some(process) = Pid::from_raw(own.pid.cast_signed()) {
+        let ours = Some(own.pid).filter(|pid| has_open(*pid, &folder.lock_path()));
+        if let Some(process) = ours.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
             // It may have ended just now; otherwise the next check finds it still running.
             let _ = kill_process(process, signal);
         }

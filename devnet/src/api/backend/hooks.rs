@@ -1,16 +1,13 @@
 //! The API's requests to the process that runs the devnet, and to its agent.
 
 use crate::{
-    api::{
-        error::ApiError,
-        steer::{Steer, SteerError, Told},
-    },
+    api::{error::ApiError, steer::Steer},
     topology::Name,
     types::{
         ConfigureRequest, NodePeers, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, RetryRequest, Rollback, Snapshot, SpeculationEventPage,
-        SpeculationEventQuery, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-        SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried,
+        PipelineRequest, PipelineSummary, RetryRequest, Rollback, RunnerLoad, Snapshot,
+        SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
+        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, TasksRetried,
     },
 };
 use futures::future::BoxFuture;
@@ -95,8 +92,9 @@ pub type SaveHook =
 
 /// Steers the runner of this name; resolves with its report to its validators after that, or `None`
 /// if it does not run.
-pub type SteerHook =
-    Box<dyn Fn(&str, Steer) -> BoxFuture<'static, Option<Result<Told, SteerError>>> + Send + Sync>;
+pub type SteerHook = Box<
+    dyn Fn(&str, Steer) -> BoxFuture<'static, Option<Result<RunnerLoad, ApiError>>> + Send + Sync,
+>;
 
 /// The API's requests to the process that runs the devnet.
 pub struct Hooks {

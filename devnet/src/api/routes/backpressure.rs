@@ -8,7 +8,7 @@ use crate::{
         nodes,
         route::{Asked, Route, act},
         state::ServerState,
-        steer::{Steer, Told},
+        steer::Steer,
     },
     types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
 };
@@ -114,9 +114,7 @@ async fn steer(backend: &Backend, text: &str, steer: Steer) -> HandlerAnswer {
     let (name, address) = find(backend, text)?;
     let looks = steer == Steer::Look;
     match (backend.hooks.steer)(&name, steer).await.transpose()? {
-        Some(Told { load, withdrawn }) => {
-            Ok(Json(RunnerLoad::new(&name, address, &load, &withdrawn)))
-        }
+        Some(load) => Ok(Json(load)),
         None if looks => Ok(Json(RunnerLoad::stopped(&name, address))),
         None => Err(ApiError::conflict(format!("runner `{name}` is stopped"))
             .hint(format!("start it: cowboyctl runner start {name}"))),

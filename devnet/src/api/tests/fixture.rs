@@ -12,7 +12,7 @@ use crate::{
         labels::Labels,
         server::{ServerLimits, start_within},
         start,
-        steer::{Steer, Told},
+        steer::Steer,
     },
     chain::{known::Known, ledger::Ledger, mempool::Mempool},
     client::{BlockAt, Client},
@@ -25,7 +25,7 @@ use crate::{
     sample,
     storage::{Keep, ValidatorStore},
     topology::Name,
-    types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
+    types::{Bytes, ChainId, RunnerLoad, Snapshot, Text, TransactionRequest},
     validator::gateway::Submission,
     verification::{PresenceCheck, Root, SelectionCheck, VerificationError, presence, selection},
 };
@@ -246,7 +246,8 @@ impl Devnet {
                 let load = JobTable::new(max_concurrent).signal(steer == Steer::Pause);
                 let withdrawn =
                     if let Steer::Change(_, remove) = steer { remove } else { BTreeSet::new() };
-                let told = runs.then_some(Ok(Told { load, withdrawn }));
+                let told =
+                    runs.then(|| Ok(RunnerLoad::new(name, address(name), &load, &withdrawn)));
                 async { told }.boxed()
             };
             let switch = move |name: &str, wanted: Switch| {

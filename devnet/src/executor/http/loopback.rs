@@ -9,7 +9,7 @@
 //! resolves to at another time does not matter.
 
 use crate::executor::ExecutorError;
-use cowboy_host::spelling::Quoted;
+use cowboy_host::{host_port::look_up, spelling::Quoted};
 use reqwest::{
     Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -87,7 +87,7 @@ pub(super) struct Resolver;
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = look_up(name.as_str(), 0).await?;
             Ok(remote(name.as_str(), found)?)
         })
     }

@@ -1,32 +1,46 @@
-//! The runners of a devnet, each with its own socket, by which faults tell them apart.
+//! The runners of a devnet: in this process, each with its own socket, by which faults tell them
+//! apart; or in processes or containers of their own.
 
 use super::NodesConfig;
 use crate::{
     api::{
         backend::Backend,
-        steer::{Steer, SteerError, Told},
+        error::ApiError,
+        steer::{Steer, Told},
     },
     client::Client,
     executor::Executor,
     faults::Tap,
     home::DevnetHome,
+    orchestrator::processes::{Child, ProcessEnd, RunnerLauncher, RunnerReport},
     runner::{self, Pledges, Polling, Targets, control, heartbeat, polling},
-    topology::RunnerPlan,
+    topology::{Name, RunnerPlan},
     transport::{quic, tls::Identity},
+    types::RunnerLoad,
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::primitives::{Address, Hash, SecretKey};
-use futures::future::join_all;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all, select_all},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::ready,
     mem,
     net::Ipv4Addr,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// A runner of this process.
+/// A runner's process that ran for less counts as one that does not start, and is started again at
+/// most [`RESTARTS`] times in a row.
+const RAN: Duration = Duration::from_secs(10);
+const RESTARTS: u32 = 5;
+
+/// A runner of this devnet.
+#[derive(Clone)]
 pub(in crate::orchestrator) struct RunnerNode {
     pub(in crate::orchestrator) plan: RunnerPlan,
     pub(in crate::orchestrator) key: SecretKey,
@@ -44,26 +58,29 @@ pub(in crate::orchestrator) struct Runners {
     executor: Executor,
     polling: Polling,
     targets: Targets,
+    /// Starts them outside this process; `None`: they run in it.
+    launcher: Option<RunnerLauncher>,
     pub(super) running: BTreeMap<String, RunningRunner>,
+    /// How often each has died in a row soon after its start.
+    deaths: BTreeMap<Name, u32>,
 }
 
-pub(super) struct RunningRunner {
-    runner: runner::Runner,
-    heartbeat: Handle<()>,
-    tap: Tap,
+pub(super) enum RunningRunner {
+    Here { address: Address, runner: runner::Runner, heartbeat: Handle<()>, tap: Tap },
+    Apart { name: Name, child: Child, since: Instant },
 }
 
 impl Runners {
     pub(super) fn new(
         context: &tokio::Context,
         config: &NodesConfig,
-        api: Client,
-        executor: Executor,
+        launcher: Option<RunnerLauncher>,
+        (api, executor): (Client, Executor),
         targets: Targets,
     ) -> Self {
         let (told, phase) = watch::channel(config.genesis.params.phase);
         let interval = polling::interval(config.block_time);
-        if !config.runners.is_empty() {
+        if !config.runners.is_empty() && launcher.is_none() {
             let asked = api.clone();
             context
                 .child("phase")
@@ -80,14 +97,53 @@ impl Runners {
             api,
             executor,
             targets,
+            launcher,
             running: BTreeMap::new(),
+            deaths: BTreeMap::new(),
         }
     }
 
-    pub(super) fn start(&mut self, runner: &RunnerNode) -> Result<(), String> {
+    /// Starts a runner again, and waits until its own process says that it runs.
+    pub(super) async fn restart(&mut self, runner: &RunnerNode) -> Result<(), String> {
+        self.start(runner).await?;
+        let name = &runner.plan.name;
+        let Some(RunningRunner::Apart { child, .. }) = self.running.get_mut(name.as_str()) else {
+            return Ok(());
+        };
+        match child.ready::<RunnerReport>().await {
+            Ok(RunnerReport { pid }) => {
+                tracing::info!(runner = %name, %pid, "started in a process of its own");
+                Ok(())
+            }
+            Err(error) => {
+                self.kill(runner).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts a runner. One in a process of its own first asks the control API, which need not
+    /// answer yet.
+    pub(super) async fn start(&mut self, runner: &RunnerNode) -> Result<(), String> {
+        let executor = self.executor.configured(&runner.plan.executors);
+        let executor = executor.map_err(|error| error.to_string())?;
+        let running = match &self.launcher {
+            None => self.start_here(runner, executor)?,
+            Some(launcher) => {
+                let (name, child) =
+                    (runner.plan.name.clone(), launcher.start(&runner.plan, &runner.key).await?);
+                RunningRunner::Apart { name, child, since: Instant::now() }
+            }
+        };
+        let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
+        self.backend.set_runner_running(&key.address(), true);
+        self.backend.faults().revived(name.as_str());
+        self.running.insert(name.to_string(), running);
+        Ok(())
+    }
+
+    fn start_here(&self, runner: &RunnerNode, executor: Executor) -> Result<RunningRunner, String> {
         let RunnerNode { plan: runner, key } = runner;
-        let executor =
-            self.executor.configured(&runner.executors).map_err(|error| error.to_string())?;
         let address = key.address();
         let identity = Identity::new(key).map_err(|error| error.to_string())?;
         let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
@@ -119,20 +175,21 @@ impl Runners {
             .context
             .child("heartbeat")
             .spawn(move |context| heartbeat::keep(context, api, key, block_time));
-        self.backend.set_runner_running(&address, true);
-        self.backend.faults().revived(runner.name.as_str());
-        let running = RunningRunner { runner: started, heartbeat, tap };
-        self.running.insert(runner.name.to_string(), running);
-        Ok(())
+        Ok(RunningRunner::Here { address, runner: started, heartbeat, tap })
     }
 
     /// Ends a runner as a crash would: its jobs end with it, and its connections without a message.
     pub(super) async fn kill(&mut self, runner: &RunnerNode) {
         let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
         let Some(running) = self.running.remove(name.as_str()) else { return };
-        running.tap.silence();
-        running.heartbeat.abort();
-        running.runner.kill().await;
+        match running {
+            RunningRunner::Here { runner, heartbeat, tap, .. } => {
+                tap.silence();
+                heartbeat.abort();
+                runner.kill().await;
+            }
+            RunningRunner::Apart { child, .. } => child.kill().await,
+        }
         self.backend.set_runner_running(&key.address(), false);
         tracing::info!(runner = %name, "killed");
     }
@@ -141,24 +198,104 @@ impl Runners {
     pub(super) async fn stop_one(&mut self, runner: &RunnerNode) {
         let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
         let Some(running) = self.running.remove(name.as_str()) else { return };
-        running.heartbeat.abort();
-        running.runner.stop(&self.context).await;
+        running.stop(&self.context).await;
         self.backend.set_runner_running(&key.address(), false);
         tracing::info!(runner = %name, "stopped");
     }
 
-    /// Applies `steer` to a running runner, and returns what it then tells its validators.
+    /// Stops a runner's own process in its tracks, or lets it go on. For one in this process its
+    /// tap does it.
+    pub(super) async fn freeze(&self, runner: &str, frozen: bool) {
+        if let Some(RunningRunner::Apart { child, .. }) = self.running.get(runner) {
+            child.freeze(frozen).await;
+        }
+    }
+
+    /// Applies `steer` to a running runner; resolves with what it then tells its validators, or
+    /// `None` if it does not run.
     pub(in crate::orchestrator) fn steer(
         &self,
         runner: &str,
-        steer: &Steer,
-    ) -> Option<Result<Told, SteerError>> {
-        let running = self.running.get(runner)?;
-        Some(control::steer(&running.runner, steer))
+        steer: Steer,
+    ) -> BoxFuture<'static, Option<Result<RunnerLoad, ApiError>>> {
+        let told = match (self.running.get(runner), &self.launcher) {
+            (Some(RunningRunner::Apart { name, .. }), Some(launcher)) => {
+                let (launcher, name) = (launcher.clone(), name.clone());
+                return async move { launcher.steer(&name, &steer).await }.boxed();
+            }
+            (Some(RunningRunner::Here { runner: running, address, .. }), _) => {
+                let told = control::steer(running, &steer).map_err(ApiError::from);
+                Some(told.map(|Told { load, withdrawn }| {
+                    RunnerLoad::new(runner, *address, &load, &withdrawn)
+                }))
+            }
+            _ => None,
+        };
+        ready(told).boxed()
+    }
+
+    /// Resolves when a runner's own process has ended by itself, with how.
+    pub(super) async fn ended(&mut self) -> (Name, ProcessEnd) {
+        let ends = self.running.values_mut().filter_map(|running| match running {
+            RunningRunner::Here { .. } => None,
+            RunningRunner::Apart { name, child, .. } => {
+                let name = name.clone();
+                Some(child.ended().map(move |end| (name, end)).boxed())
+            }
+        });
+        let ends: Vec<_> = ends.collect();
+        if ends.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(ends).await.0
+    }
+
+    /// Clears away a runner whose process has ended by itself, and starts it again if the topology
+    /// asks for that.
+    pub(super) async fn bury(&mut self, runner: &RunnerNode, end: ProcessEnd) {
+        let name = &runner.plan.name;
+        if end.orderly {
+            self.running.remove(name.as_str());
+            self.backend.set_runner_running(&runner.key.address(), false);
+            tracing::info!(runner = %name, "stopped by its operator");
+            return;
+        }
+        let mut how = end.how;
+        loop {
+            let ran = match self.running.remove(name.as_str()) {
+                Some(RunningRunner::Apart { since, .. }) => since.elapsed() >= RAN,
+                _ => false,
+            };
+            self.backend.set_runner_running(&runner.key.address(), false);
+            let deaths = self.deaths.entry(name.clone()).or_default();
+            *deaths = if ran { 0 } else { *deaths + 1 };
+            let again = runner.plan.process.restart && *deaths <= RESTARTS;
+            tracing::error!(runner = %name, %how, again, "died");
+            if !again {
+                return;
+            }
+            match self.restart(runner).await {
+                Ok(()) => return,
+                Err(error) => how = error,
+            }
+        }
     }
 
     pub(super) async fn stop(&mut self) {
         let running = mem::take(&mut self.running).into_values();
-        join_all(running.map(|running| running.runner.stop(&self.context))).await;
+        join_all(running.map(|running| running.stop(&self.context))).await;
+    }
+}
+
+impl RunningRunner {
+    /// It says goodbye to its validators and gives up its jobs.
+    async fn stop(self, context: &tokio::Context) {
+        match self {
+            Self::Here { runner, heartbeat, .. } => {
+                heartbeat.abort();
+                runner.stop(context).await;
+            }
+            Self::Apart { child, .. } => child.stop().await,
+        }
     }
 }

@@ -1,20 +1,20 @@
-//! One validator's process: its start, its limits, and its end.
+//! One node's process: its start, its limits, and its end.
 
+use super::containers::Container;
 use crate::{
     handout::{SUPERVISED, Versions},
-    home::{DevnetHome, Home},
-    topology::{Name, ProcessPlan},
+    topology::ProcessPlan,
 };
 use cowboy_host::{
     duration::Plain,
-    files::{create_private_dir, holder, is_held},
+    files::{create_private_dir, has_open, holder, is_held},
 };
 use rustix::process::{self, Pid, Signal};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::{
     env,
     fs::{File, OpenOptions},
-    io::{self, Read, Seek as _, SeekFrom},
+    io::{Read, Seek as _, SeekFrom},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -44,18 +44,11 @@ const MAX_LINE: u64 = 64 << 10;
 const LAST_BYTES: u64 = 8 << 10;
 const LAST_CHARS: usize = 300;
 
-/// The files that a node is started with.
+/// A node's own folder, and its log in there.
 #[derive(Debug, Clone)]
-pub(super) struct NodeFiles {
-    /// The program, unless the plan of the node names another one.
-    pub(super) program: PathBuf,
-    /// The folder that has the nodes' folders.
-    pub(super) home: Home,
-    pub(super) genesis: PathBuf,
-    pub(super) peers: PathBuf,
-    pub(super) key: PathBuf,
-    /// Options of `node run` with their values.
-    pub(super) options: Vec<String>,
+pub(super) struct NodePlace {
+    pub(super) folder: PathBuf,
+    pub(super) log: PathBuf,
 }
 
 /// What a node prints once its API answers.
@@ -65,11 +58,26 @@ pub(super) struct NodeReport {
     pub(super) versions: Versions,
 }
 
-/// A node's process. It is killed when this is dropped, and ends by itself if this process does.
-pub(super) struct Child {
+/// What a runner prints once it runs.
+#[derive(Debug, Clone, Deserialize)]
+pub(in crate::orchestrator) struct RunnerReport {
+    pub(in crate::orchestrator) pid: u32,
+}
+
+/// How a process has ended, with its last words.
+pub(in crate::orchestrator) struct ProcessEnd {
+    pub(in crate::orchestrator) how: String,
+    /// As its operator wished.
+    pub(in crate::orchestrator) orderly: bool,
+}
+
+/// A node's process, or the client that is attached to its container. A process is killed when this
+/// is dropped, and ends by itself if this process does; a container does neither.
+pub(in crate::orchestrator) struct Child {
     process: tokio::process::Child,
     pid: Pid,
-    home: DevnetHome,
+    container: Option<Container>,
+    log: PathBuf,
     /// Length of its log when it was started.
     log_from: u64,
     stdout: BufReader<ChildStdout>,
@@ -77,60 +85,73 @@ pub(super) struct Child {
     _alive: ChildStdin,
 }
 
+/// The command that runs a node in a process of its own: `words` begin with the subcommand. Its
+/// files are in `home`.
+pub(super) fn command(program: &Path, words: &[&str], home: &Path, plan: &ProcessPlan) -> Command {
+    let mut command = Command::new(plan.binary.as_deref().unwrap_or(program));
+    for (variable, _) in env::vars_os() {
+        let text = variable.to_string_lossy();
+        if text.starts_with("COWBOYCTL_") && text != "COWBOYCTL_LOG" {
+            command.env_remove(&variable);
+        }
+    }
+    command
+        .args(words)
+        .args([SUPERVISED, "--output", "jsonl"])
+        .env("COWBOYCTL_HOME", home)
+        .env("COWBOYCTL_CONFIG", "/dev/null")
+        .envs(&plan.env);
+    command
+}
+
 impl Child {
-    /// Starts a node's process. Its folder must not be in use.
+    /// Starts a node's process in its folder, which must not be in use.
     pub(super) fn start(
-        files: &NodeFiles,
-        name: &Name,
+        command: Command,
+        place: &NodePlace,
         plan: &ProcessPlan,
     ) -> Result<Self, String> {
-        let home = files.home.devnet(name);
-        let program = plan.binary.as_ref().unwrap_or(&files.program);
-        let log = home.log_path();
-        let failed = |error: io::Error| format!("{}: {error}", program.display());
-        if let Some(folder) = log.parent() {
+        let child = Self::spawn(command, place, None)?;
+        child.limit(plan)?;
+        Ok(child)
+    }
+
+    /// Starts a node's container, which has its folder.
+    pub(super) fn attach(container: &Container, place: &NodePlace) -> Result<Self, String> {
+        Self::spawn(container.attached(), place, Some(container.clone()))
+    }
+
+    fn spawn(
+        mut command: Command,
+        place: &NodePlace,
+        container: Option<Container>,
+    ) -> Result<Self, String> {
+        let program = command.as_std().get_program().to_owned();
+        let program = Path::new(&program).display();
+        let NodePlace { folder, log: path } = place;
+        for folder in [folder.as_path(), path.parent().unwrap_or(folder)] {
             create_private_dir(folder).map_err(|error| error.to_string())?;
         }
-        let options = OpenOptions::new().append(true).create(true).open(&log);
-        let log = options.map_err(|error| format!("{}: {error}", log.display()))?;
+        let options = OpenOptions::new().append(true).create(true).open(path);
+        let log = options.map_err(|error| format!("{}: {error}", path.display()))?;
         let log_from = log.metadata().map_or(0, |metadata| metadata.len());
-        let mut command = Command::new(program);
-        for (variable, _) in env::vars_os() {
-            let text = variable.to_string_lossy();
-            if text.starts_with("COWBOYCTL_") && text != "COWBOYCTL_LOG" {
-                command.env_remove(&variable);
-            }
-        }
         command
-            .args(["node", "run", SUPERVISED, "--output", "jsonl", "--name", name.as_str()])
-            .arg("--genesis")
-            .arg(&files.genesis)
-            .arg("--peers")
-            .arg(&files.peers)
-            .arg("--key-file")
-            .arg(&files.key)
-            .args(&files.options)
-            .env("COWBOYCTL_HOME", files.home.path())
-            .env("COWBOYCTL_CONFIG", "/dev/null")
-            .envs(&plan.env)
             // A core dump is written there.
-            .current_dir(home.path())
+            .current_dir(folder)
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
             .kill_on_drop(true);
-        let mut process = command.spawn().map_err(failed)?;
+        let mut process = command.spawn().map_err(|error| format!("{program}: {error}"))?;
         let pid = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let (Some(pid), Some(alive), Some(stdout)) =
             (pid, process.stdin.take(), process.stdout.take())
         else {
-            return Err(format!("{}: it has ended at once", program.display()));
+            return Err(format!("{program}: it has ended at once"));
         };
-        let stdout = BufReader::new(stdout);
-        let child = Self { process, pid, home, log_from, stdout, _alive: alive };
-        child.limit(plan)?;
-        Ok(child)
+        let (log, stdout) = (path.clone(), BufReader::new(stdout));
+        Ok(Self { process, pid, container, log, log_from, stdout, _alive: alive })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -161,58 +182,76 @@ impl Child {
         Ok(())
     }
 
-    pub(super) const fn pid(&self) -> Pid {
-        self.pid
+    /// The id of a node's own process.
+    pub(super) fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until the node's API answers.
-    pub(super) async fn ready(&mut self) -> Result<NodeReport, String> {
+    /// Waits until the node says that it runs.
+    pub(in crate::orchestrator) async fn ready<T: DeserializeOwned>(
+        &mut self,
+    ) -> Result<T, String> {
         let mut line = String::new();
         let mut stdout = (&mut self.stdout).take(MAX_LINE);
         let read = timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
         match read {
-            Ok(Ok(0)) => Err(self.ended().await),
+            Ok(Ok(0)) => Err(self.ended().await.how),
             Ok(Ok(_)) => {
                 let malformed = |error| format!("what it prints is no report of a node: {error}");
                 serde_json::from_str(&line).map_err(malformed)
             }
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("its API does not answer within {}", Plain(START_TIMEOUT))),
+            Err(_) => Err(format!("it does not run within {}", Plain(START_TIMEOUT))),
         }
     }
 
-    /// Resolves when the process has ended, with how it ended and its last words. Dropping the
-    /// future loses nothing.
-    pub(super) async fn ended(&mut self) -> String {
-        let how = match self.process.wait().await {
-            Ok(status) => told(status),
-            Err(error) => format!("its end is not known: {error}"),
+    /// Resolves when the process has ended. Dropping the future loses nothing.
+    pub(in crate::orchestrator) async fn ended(&mut self) -> ProcessEnd {
+        let (how, orderly) = match self.process.wait().await {
+            Ok(status) => (told(status), status.success()),
+            Err(error) => (format!("its end is not known: {error}"), false),
         };
-        match last_words(&self.home.log_path(), self.log_from) {
+        let how = match last_words(&self.log, self.log_from) {
             Some(words) => format!("{how}; last words: {words}"),
             None => how,
-        }
+        };
+        ProcessEnd { how, orderly }
     }
 
     /// Ends it as a crash would.
-    pub(super) async fn kill(mut self) {
-        self.signal(Signal::KILL);
+    pub(in crate::orchestrator) async fn kill(mut self) {
+        match &self.container {
+            Some(container) => container.kill().await,
+            None => self.signal(Signal::KILL),
+        }
         let _ = timeout(KILL_TIMEOUT, self.process.wait()).await;
     }
 
     /// Asks it to end, and kills it if it does not.
-    pub(super) async fn stop(mut self) {
-        // A frozen process does not hear.
-        self.signal(Signal::CONT);
-        self.signal(Signal::TERM);
+    pub(in crate::orchestrator) async fn stop(mut self) {
+        if let Some(container) = &self.container {
+            container.stop().await;
+        } else {
+            // A frozen process does not hear.
+            self.signal(Signal::CONT);
+            self.signal(Signal::TERM);
+        }
         if timeout(END_TIMEOUT, self.process.wait()).await.is_err() {
-            let (node, within) = (self.home.name(), Plain(END_TIMEOUT));
-            tracing::warn!(validator = %node, "did not end within {within}: killed");
+            let (log, within) = (self.log.display(), Plain(END_TIMEOUT));
+            tracing::warn!(%log, "a node did not end within {within}: killed");
             self.kill().await;
         }
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    /// Stops it in its tracks, or lets it go on.
+    pub(in crate::orchestrator) async fn freeze(&self, frozen: bool) {
+        match &self.container {
+            Some(container) => container.freeze(frozen).await,
+            None => self.signal(if frozen { Signal::STOP } else { Signal::CONT }),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
         // Not waited for yet, so the number is still its own. An error: it has ended.
         if self.process.id().is_some() {
             let _ = process::kill_process(self.pid, signal);
@@ -289,9 +328,8 @@ pub(super) async fn versions_of(program: &Path) -> Result<Versions, String> {
 
 /// Ends the process of an earlier devnet that still runs the node: it was frozen when that devnet
 /// was killed, or is just ending.
-pub(super) async fn end_left(home: &DevnetHome) -> Result<(), String> {
-    let lock = home.lock_path();
-    let held = || is_held(&lock).map_err(|error| error.to_string());
+pub(super) async fn end_left(lock: &Path, node: &str) -> Result<(), String> {
+    let held = || is_held(lock).map_err(|error| error.to_string());
     let gone = async |within| {
         let gone = async {
             while held()? {
@@ -307,14 +345,15 @@ pub(super) async fn end_left(home: &DevnetHome) -> Result<(), String> {
         if !held()? {
             return Ok(());
         }
-        let Some(pid) = holder(&lock).and_then(|id| Pid::from_raw(id.cast_signed())) else {
+        let holder = holder(lock).filter(|id| has_open(*id, lock));
+        let Some(pid) = holder.and_then(|id| Pid::from_raw(id.cast_signed())) else {
             return Err(format!("{}: held by an unknown process", lock.display()));
         };
         // An error: it has ended. A frozen process does not hear before it goes on.
         let _ = process::kill_process(pid, Signal::CONT);
         let _ = process::kill_process(pid, signal);
         if gone(within).await? {
-            tracing::warn!(node = %home.name(), pid = pid.as_raw_nonzero(), "left by an earlier devnet: ended");
+            tracing::warn!(%node, pid = pid.as_raw_nonzero(), "left by an earlier devnet: ended");
             return Ok(());
         }
     }

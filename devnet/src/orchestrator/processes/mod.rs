@@ -1,17 +1,27 @@
-//! Validators in processes of their own on this machine.
+//! Nodes in processes or containers of their own on this machine.
 //!
-//! Each is this program as `node run`, with a folder of its own in `nodes/`. This process starts
-//! them, follows their chain ([`mirror`]) and asks them for the rest over their APIs ([`access`]),
-//! so that everything above the nodes is the same wherever they run. When this process ends,
-//! however that is, they end too: their standard input closes.
+//! A validator is this program as `node run`, with a folder of its own in `nodes/`. This process
+//! starts them, follows their chain ([`mirror`]) and asks them for the rest over their APIs
+//! ([`access`]), so that everything above the nodes is the same wherever they run. Runners are this
+//! program as `runner start` ([`runners`]). When this process ends, however that is, their
+//! processes end too: their standard input closes. Containers are removed by the next command that
+//! starts, stops or removes the devnet.
 
 mod access;
 mod child;
+mod containers;
 mod mirror;
+mod runners;
+
+pub(super) use self::{
+    child::{Child, ProcessEnd, RunnerReport},
+    runners::RunnerLauncher,
+};
 
 use self::{
     access::Remote,
-    child::{Child, NodeFiles, NodeReport},
+    child::{NodePlace, NodeReport},
+    containers::Containers,
     mirror::Mirror,
 };
 use super::members::Member;
@@ -25,29 +35,32 @@ use crate::{
         ledger::{self, Ledger},
         mempool::Mempool,
     },
-    client::Client,
+    client::{Access, Client},
     faults::{Fault, Rule},
-    handout::{GenesisDocument, Peers, ValidatorPlace, Versions},
-    home::{DevnetHome, Home},
-    runner::key,
+    handout::{
+        ContainerDevnet, ContainerRunner, ContainerValidator, GenesisDocument, JoinedKeys,
+        P2P_PORT, Peers, QUIC_PORT, ValidatorPlace, Versions,
+    },
+    home::{DevnetHome, Home, HomeError},
+    runner::{folder::RunnerFolder, key},
     storage::Keep,
-    topology::{Name, NodeList, ProcessPlan, Reserve, Topology},
+    topology::{Hosts, Image, Name, NodeList, ProcessPlan, Reserve, Topology},
     types::{Bytes, FaultOrders, NodePeer, NodePeers, Text},
     validator::rebuild,
 };
 use commonware_runtime::{Spawner as _, Supervisor as _, tokio as runtime};
 use commonware_utils::sync::Mutex;
-use cowboy_engine::primitives::Height;
+use cowboy_engine::primitives::{Address, Height};
 use cowboy_host::files::{FileError, create_private_dir, write_private};
 use futures::{
     FutureExt as _,
     future::{join_all, select_all},
 };
-use rustix::process::Signal;
 use serde::Serialize;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -76,8 +89,11 @@ pub(super) struct Handout {
     /// The program that runs them.
     pub(super) program: PathBuf,
     pub(super) document: GenesisDocument,
-    /// How each is run.
+    pub(super) hosts: Hosts,
+    pub(super) image: Image,
+    /// How each validator is run.
     pub(super) plans: BTreeMap<Name, ProcessPlan>,
+    pub(super) runners: Vec<ContainerRunner>,
 }
 
 /// The nodes of a devnet.
@@ -86,11 +102,23 @@ pub(super) struct Processes {
     home: DevnetHome,
     backend: Arc<Backend>,
     handout: Handout,
-    files: NodeFiles,
+    keep: Keep,
+    reserve: Reserve,
+    /// `None`: they are processes.
+    containers: Option<Containers>,
     mirror: Mirror,
     running: BTreeMap<Name, RunningProcess>,
     /// How often each node has died in a row soon after its start.
     deaths: BTreeMap<Name, u32>,
+}
+
+/// Where a running node is reached.
+struct ReachedNode {
+    rpc_url: String,
+    access: Access,
+    pid: u32,
+    quic: SocketAddr,
+    p2p: SocketAddr,
 }
 
 struct RunningProcess {
@@ -101,18 +129,21 @@ struct RunningProcess {
 
 impl Processes {
     /// Prepares the files of the nodes, and follows what they decide.
-    pub(super) fn new(
+    pub(super) async fn new(
         context: &runtime::Context,
         config: ProcessesConfig<'_>,
     ) -> Result<Self, String> {
         let ProcessesConfig { home, members, backend, keep, reserve, handout } = config;
         let told = |error: FileError| error.to_string();
-        let folder = home.handout_path();
-        let genesis = folder.join("genesis.json");
-        create_private_dir(&folder).map_err(told)?;
-        create_private_dir(&home.nodes_path()).map_err(told)?;
-        create_private_dir(&home.followed_path()).map_err(told)?;
+        for folder in [home.handout_path(), home.nodes_path(), home.followed_path()] {
+            create_private_dir(&folder).map_err(told)?;
+        }
+        let genesis = home.handout_path().join("genesis.json");
         write_private(&genesis, &handout.document.to_json()).map_err(told)?;
+        let containers = match handout.hosts {
+            Hosts::Compose => Some(Containers::new(&home).await?),
+            Hosts::Process | Hosts::InProcess => None,
+        };
         let stores: Vec<_> =
             members.iter().map(|one| home.validator_path(&one.name).join("index.db")).collect();
         let path = home.followed_path().join("index.db");
@@ -129,17 +160,42 @@ impl Processes {
             faults.reached(block.block.header.height.get());
         };
         context.child("heights").spawn(move |_| ledger::follow(blocks, tell));
-        let files = NodeFiles {
-            program: handout.program.clone(),
-            home: Home::at(home.nodes_path()),
-            genesis,
-            peers: folder.join("peers.yaml"),
-            key: folder,
-            options: ["--keep".to_owned(), text(&keep), "--reserve".to_owned(), text(&reserve)]
-                .into(),
-        };
         let (running, deaths) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { context, home, backend, handout, files, mirror, running, deaths })
+        Ok(Self {
+            context,
+            home,
+            backend,
+            handout,
+            keep,
+            reserve,
+            containers,
+            mirror,
+            running,
+            deaths,
+        })
+    }
+
+    /// Starts runners that ask the devnet's control API, and run errands for these agents.
+    pub(super) fn launcher(
+        &self,
+        rpc_url: String,
+        lease_url: String,
+        agents: BTreeSet<Address>,
+    ) -> RunnerLauncher {
+        let (home, program) = (self.home.clone(), self.handout.program.clone());
+        RunnerLauncher {
+            home,
+            program,
+            rpc_url,
+            lease_url,
+            agents,
+            containers: self.containers.clone(),
+        }
+    }
+
+    /// A node's folder, as one of a single node.
+    fn folder(&self, name: &Name) -> DevnetHome {
+        Home::at(self.home.nodes_path()).devnet(name)
     }
 
     pub(super) fn is_running(&self, name: &Name) -> bool {
@@ -167,7 +223,7 @@ impl Processes {
             }
         }
         let ready = children.into_iter().map(async |(member, mut child)| {
-            let report = child.ready().await;
+            let report = child.ready::<NodeReport>().await;
             (member, child, report)
         });
         for (member, child, report) in join_all(ready).await {
@@ -195,42 +251,109 @@ impl Processes {
         self.join(member, child, report).await
     }
 
-    /// Starts a node's process.
+    /// Starts a node's process or container.
     async fn begin(
         &self,
         member: &Member,
         members: &[Member],
         afresh: bool,
     ) -> Result<Child, String> {
-        let document = &self.handout.document;
-        let genesis = &document.genesis.validators;
-        let place = |member: &Member| {
-            let public = member.keys.public();
-            ValidatorPlace {
-                name: member.name.clone(),
-                p2p: member.p2p.into(),
-                quic: member.quic.into(),
-                api: None,
-                keys: (!genesis.contains(&public)).then(|| public.into()),
-            }
+        let home = self.folder(&member.name);
+        let place = NodePlace { folder: home.path().to_owned(), log: home.log_path() };
+        if let Some(containers) = &self.containers {
+            let afresh = afresh.then_some(&member.name);
+            containers.make(&self.contained(members, afresh)).await?;
+            return Child::attach(&containers.of(&member.name), &place);
+        }
+        let told = |error: FileError| error.to_string();
+        let files = self.home.handout_path();
+        let (peers, key) = (files.join("peers.yaml"), files.join(format!("{}.key", member.name)));
+        write_private(&peers, &self.peers(members).to_yaml()).map_err(told)?;
+        key::replace(&key, &member.keys.identity).map_err(|error| error.to_string())?;
+        child::end_left(&home.lock_path(), member.name.as_str()).await?;
+        let plan = self.handout.plans.get(&member.name).cloned().unwrap_or_default();
+        let (keep, reserve) = (text(&self.keep), text(&self.reserve));
+        let mut words = vec!["node", "run", "--name", member.name.as_str()];
+        words.extend(["--keep", &keep, "--reserve", &reserve]);
+        words.extend(afresh.then_some("--resync"));
+        let nodes = self.home.nodes_path();
+        let mut command = child::command(&self.handout.program, &words, &nodes, &plan);
+        command.arg("--genesis").arg(files.join("genesis.json"));
+        command.arg("--peers").arg(peers).arg("--key-file").arg(key);
+        Child::start(command, &place, &plan)
+    }
+
+    /// Where the validators are, for those in processes.
+    fn peers(&self, members: &[Member]) -> Peers {
+        let place = |member: &Member| ValidatorPlace {
+            name: member.name.clone(),
+            p2p: member.p2p.into(),
+            quic: member.quic.into(),
+            api: None,
+            keys: self.joined_keys(member),
         };
+        Peers { validators: members.iter().map(place).collect(), left: self.left(members) }
+    }
+
+    /// All nodes, for containers. One validator may be started without its stored chain.
+    fn contained(&self, members: &[Member], afresh: Option<&Name>) -> ContainerDevnet<'_> {
+        let validator = |member: &Member| ContainerValidator {
+            name: member.name.clone(),
+            key: member.keys.identity.clone(),
+            keys: self.joined_keys(member),
+            process: self.handout.plans.get(&member.name).cloned().unwrap_or_default(),
+            afresh: afresh == Some(&member.name),
+        };
+        ContainerDevnet {
+            document: &self.handout.document,
+            image: &self.handout.image,
+            keep: self.keep,
+            reserve: self.reserve,
+            validators: members.iter().map(validator).collect(),
+            left: self.left(members),
+            runners: self.handout.runners.clone(),
+        }
+    }
+
+    /// The public keys of a validator that is not in the genesis document.
+    fn joined_keys(&self, member: &Member) -> Option<JoinedKeys> {
+        let public = member.keys.public();
+        let genesis = &self.handout.document.genesis.validators;
+        (!genesis.contains(&public)).then(|| public.into())
+    }
+
+    /// The validators of the genesis document that have left.
+    fn left(&self, members: &[Member]) -> Vec<Name> {
+        let document = &self.handout.document;
         let is_member = |name: &Name| members.iter().any(|member| member.name == *name);
         let of_genesis = document.names.iter().filter(|(_, address)| {
-            genesis.iter().any(|validator| validator.pubkey.address() == **address)
+            let validators = &document.genesis.validators;
+            validators.iter().any(|validator| validator.pubkey.address() == **address)
         });
-        let left = of_genesis.map(|(name, _)| name).filter(|name| !is_member(name));
-        let validators = members.iter().map(place).collect();
-        let peers = Peers { validators, left: left.cloned().collect() };
-        write_private(&self.files.peers, &peers.to_yaml()).map_err(|error| error.to_string())?;
-        let mut files = self.files.clone();
-        files.key = self.files.key.join(format!("{}.key", member.name));
-        key::replace(&files.key, &member.keys.identity).map_err(|error| error.to_string())?;
-        if afresh {
-            files.options.push("--resync".to_owned());
-        }
-        child::end_left(&files.home.devnet(&member.name)).await?;
-        let plan = self.handout.plans.get(&member.name).cloned().unwrap_or_default();
-        Child::start(&files, &member.name, &plan)
+        of_genesis.map(|(name, _)| name).filter(|name| !is_member(name)).cloned().collect()
+    }
+
+    /// Where a node that runs is reached: its API, its process, and its addresses.
+    async fn reached(
+        &self,
+        member: &Member,
+        child: &Child,
+        rpc_url: String,
+    ) -> Result<ReachedNode, String> {
+        let Some(containers) = &self.containers else {
+            let access = Access::default();
+            let Member { quic, p2p, .. } = *member;
+            return Ok(ReachedNode { rpc_url, access, pid: child.id(), quic, p2p });
+        };
+        let told = containers.of(&member.name).inspect().await?;
+        let api = told.api.ok_or("its control API has no port on this machine")?;
+        Ok(ReachedNode {
+            rpc_url: format!("https://{api}"),
+            access: Access { token: None, roots: Some(containers.authority()?) },
+            pid: told.pid,
+            quic: SocketAddr::new(told.address, QUIC_PORT),
+            p2p: SocketAddr::new(told.address, P2P_PORT),
+        })
     }
 
     /// Follows a node whose API answers.
@@ -243,8 +366,10 @@ impl Processes {
         let (name, NodeReport { rpc_url, versions }) = (&member.name, report);
         versions.fits(&Versions::own()).map_err(|error| error.to_string())?;
         let told = |error: &dyn fmt::Display| error.to_string();
-        let token = self.files.home.devnet(name).token().map_err(|error| told(&error))?;
-        let client = Client::new(&rpc_url).map_err(|error| told(&error))?;
+        let token = self.folder(name).token().map_err(|error| told(&error))?;
+        let ReachedNode { rpc_url, access, pid, quic, p2p } =
+            self.reached(member, &child, rpc_url).await?;
+        let client = Client::with_access(&rpc_url, access).map_err(|error| told(&error))?;
         let client = client.with_token(token).with_timeout(ANSWER_WITHIN);
         let height = Height::new(client.head().await.map_err(|error| told(&error))?.height);
         let rules = self.backend.faults().rules();
@@ -257,7 +382,6 @@ impl Processes {
             frozen: false.into(),
             pause: Mutex::default(),
         });
-        let pid = child.pid().as_raw_nonzero().get().unsigned_abs();
         let reached = self.mirror.add(&self.context, name, client, height);
         if let Some(slot) = self.backend.slot(name.as_str()) {
             slot.set_running(Running {
@@ -266,8 +390,8 @@ impl Processes {
                 mempool: self.mirror.mempool().clone(),
                 node: access.clone(),
                 process: Some(NodeProcess { pid, version: versions.version }),
-                quic: member.quic,
-                p2p: member.p2p,
+                quic,
+                p2p,
             });
         }
         self.backend.faults().revived(name.as_str());
@@ -277,7 +401,7 @@ impl Processes {
         let pauses =
             |rule: &Rule| matches!(&rule.fault, Fault::Pause { node } if node == name.as_str());
         if rules.iter().any(pauses) {
-            self.freeze(name, true);
+            self.freeze(name, true).await;
         }
         Ok(())
     }
@@ -345,6 +469,11 @@ impl Processes {
         if let Err(error) = self.mirror.ledger().snapshot() {
             tracing::warn!(%error, "no snapshot: the next start takes longer");
         }
+        if let Some(containers) = &self.containers
+            && let Err(error) = containers.remove().await
+        {
+            tracing::warn!(%error, "the containers are still there");
+        }
     }
 
     /// Ends a node with SIGKILL.
@@ -361,12 +490,12 @@ impl Processes {
         }
     }
 
-    /// Stops a node in its tracks (SIGSTOP), or lets it go on (SIGCONT).
-    pub(super) fn freeze(&self, name: &Name, frozen: bool) {
+    /// Stops a node in its tracks (SIGSTOP, or `pause` of its container), or lets it go on.
+    pub(super) async fn freeze(&self, name: &Name, frozen: bool) {
         let Some(process) = self.running.get(name) else { return };
         process.access.frozen.store(frozen, Ordering::Relaxed);
         self.mirror.freeze(name, frozen);
-        process.child.signal(if frozen { Signal::STOP } else { Signal::CONT });
+        process.child.freeze(frozen).await;
     }
 
     /// Tells all nodes where the devnet's validators are, after one has come, gone or moved.
@@ -374,7 +503,10 @@ impl Processes {
         let peer = |member: &Member| NodePeer {
             name: member.name.to_string(),
             consensus_key: Text(Bytes(member.keys.public().consensus_key.to_vec())),
-            p2p: member.p2p.to_string(),
+            p2p: match self.containers {
+                Some(_) => format!("{}:{P2P_PORT}", member.name),
+                None => member.p2p.to_string(),
+            },
         };
         // The order of the file that nodes start with: those of the genesis document first.
         let genesis = &self.handout.document.genesis.validators;
@@ -411,7 +543,7 @@ impl Processes {
     pub(super) async fn ended(&mut self) -> (Name, String) {
         let ends = self.running.iter_mut().map(|(name, process)| {
             let name = name.clone();
-            process.child.ended().map(move |how| (name, how)).boxed()
+            process.child.ended().map(move |end| (name, end.how)).boxed()
         });
         let ends: Vec<_> = ends.collect();
         if ends.is_empty() {
@@ -452,8 +584,14 @@ fn keep_binary(home: &DevnetHome, name: &Name, binary: &Path) -> Result<(), Stri
 
 /// Ends the nodes that a killed devnet has left behind.
 pub async fn end_left(devnet: &DevnetHome) -> Result<(), String> {
-    let nodes = Home::at(devnet.nodes_path()).list().map_err(|error| error.to_string())?;
-    let ends = nodes.iter().map(child::end_left);
+    containers::remove_left(devnet).await?;
+    let told = |error: HomeError| error.to_string();
+    let nodes = Home::at(devnet.nodes_path()).list().map_err(told)?;
+    let nodes = nodes.iter().map(|node| (node.lock_path(), node.name().to_string()));
+    let runners = RunnerFolder::supervised_at(devnet).map_err(told)?;
+    let runners = runners.iter().map(|runner| (runner.lock_path(), runner.name().to_string()));
+    let ends = nodes.chain(runners);
+    let ends = ends.map(async |(lock, node)| child::end_left(&lock, &node).await);
     join_all(ends).await.into_iter().collect()
 }
 

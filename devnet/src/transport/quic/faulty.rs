@@ -1,12 +1,15 @@
 //! A UDP socket that loses and delays datagrams according to the devnet's faults.
 //!
 //! Each node applies the faults of the link from itself to the node at the destination's address.
-//! Both ends of a link do so, so this covers both directions. QUIC sees what it would see on a real
-//! network, including its own retransmissions, keep-alives and timeouts.
+//! Both ends of a link do so, so this covers both directions. What comes from a node that another
+//! process runs, which has no tap, is lost and delayed here ([`inbox`]). QUIC sees what it would
+//! see on a real network, including its own retransmissions, keep-alives and timeouts.
 
+mod inbox;
 #[cfg(test)]
 mod tests;
 
+use self::inbox::Inbox;
 use crate::faults::{Decision, Delayed, PeerSeat, Tally, Tap};
 use commonware_utils::sync::Mutex;
 use quinn::{
@@ -40,6 +43,7 @@ pub(super) struct Faulty {
     seat: PeerSeat,
     tap: Tap,
     queue: Arc<Queue>,
+    inbox: Inbox,
     /// Dropped with the socket's last user, so that its port can be bound again at once: quinn
     /// drops sockets in background tasks.
     _in_use: oneshot::Sender<Infallible>,
@@ -78,7 +82,7 @@ impl Faulty {
     ) -> Self {
         let seat = PeerSeat::Udp(address);
         tap.sit(seat.clone());
-        Self { socket, seat, tap, queue: Arc::default(), _in_use: in_use }
+        Self { socket, seat, tap, queue: Arc::default(), inbox: Inbox::default(), _in_use: in_use }
     }
 
     fn send_one(&self, part: &Transmit<'_>) -> io::Result<()> {
@@ -203,7 +207,7 @@ impl AsyncUdpSocket for Faulty {
         buffers: &mut [io::IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.socket.poll_recv(context, buffers, meta)
+        self.inbox.poll(&*self.socket, &self.tap, context, buffers, meta)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

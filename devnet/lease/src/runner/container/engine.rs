@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 use tokio::{
@@ -63,8 +64,9 @@ pub struct EngineError {
     pub reason: String,
 }
 
+/// Why a command of an engine has no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub enum AskError {
     #[error("{0}")]
     Local(#[from] io::Error),
     #[error("no answer in time")]
@@ -139,8 +141,24 @@ impl Engine {
         format!("{kind} {}", self.version)
     }
 
-    pub(super) fn program(&self) -> &Path {
+    pub fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// The options with which its containers have the rights of this process' user.
+    pub fn user(&self) -> &[String] {
+        &self.user
+    }
+
+    /// Runs a program that uses the engine, in a process tree that `mark` names, and returns its
+    /// standard output, trimmed.
+    pub async fn run(
+        program: &Path,
+        args: &[&str],
+        mark: &Path,
+        limit: Duration,
+    ) -> Result<String, AskError> {
+        ask(&mut command(program, args), mark, limit).await
     }
 
     pub(super) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
@@ -223,12 +241,16 @@ pub(super) async fn remove(program: &Path, name: &str, runner: &Path) -> Result<
     }
 }
 
-/// Runs a command in a process tree and returns its standard output, trimmed.
+/// Runs a command in a process tree, marked with a path of its own below `mark`, and returns its
+/// standard output, trimmed.
 pub(super) async fn ask(
     command: &mut Command,
     mark: &Path,
     limit: Duration,
 ) -> Result<String, AskError> {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    // The end of a tree ends all that has its mark.
+    let mark = &mark.join(ASKED.fetch_add(1, Ordering::Relaxed).to_string());
     // Registered before the start, because the exit of a quick command could be missed otherwise.
     let mut exits = signal(SignalKind::child())?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -286,6 +308,24 @@ pub(super) async fn pump(from: Option<impl AsyncRead + Unpin>, mut take: impl Fn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each ends only its own processes.
+    #[tokio::test]
+    async fn commands_at_the_same_time_do_not_end_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipes = ["one", "two"].map(|name| folder.path().join(name).display().to_string());
+        assert!(std::process::Command::new("mkfifo").args(&pipes).status().unwrap().success());
+        let say = async |script: &str| {
+            let args = ["-c", script, "sh", &pipes[0], &pipes[1]];
+            Engine::run(Path::new("/bin/sh"), &args, folder.path(), REMOVE_LIMIT).await
+        };
+        // The first still waits when the second has ended.
+        let others = async { (say("echo a > \"$1\"").await, say("echo b > \"$2\"").await) };
+        let first = say("read a < \"$1\"; read b < \"$2\"; echo $a $b");
+        let (first, (second, third)) = tokio::join!(first, others);
+        assert_eq!(first.unwrap(), "a b");
+        assert!(second.is_ok() && third.is_ok());
+    }
 
     #[test]
     fn a_containers_processes_are_the_runners_user() {

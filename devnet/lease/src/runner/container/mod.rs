@@ -31,7 +31,7 @@ mod image;
 pub(super) mod left;
 mod script;
 
-pub use engine::{Choice, Engine, EngineError};
+pub use engine::{AskError, Choice, Engine, EngineError};
 
 use super::{
     SHELL,
@@ -40,7 +40,7 @@ use super::{
     output::Output,
 };
 use cowboy_host::process::Tree;
-use engine::{AskError, pump};
+use engine::pump;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},

@@ -87,6 +87,43 @@ async fn a_connection_does_what_it_must_over_a_bad_link() {
     assert!(delay.tally.delayed() > 0 && loss.tally.dropped() > 0);
 }
 
+/// A runner that another process runs has no tap: both directions are the validator's.
+#[tokio::test]
+async fn faults_work_both_ways_with_a_node_of_another_process() {
+    let faults = Faults::new(3);
+    let validator = Tap::new(faults.clone(), "validator");
+    let mut listener =
+        QuicListener::bind_tapped(&identity("validator"), LOOPBACK, validator, |_| true).unwrap();
+    let client = QuicClient::bind(LOOPBACK).unwrap();
+    let dialer = client.dialer(identity("runner"));
+    bounded(async {
+        let (dialled, accepted) = connected(&mut listener, &dialer).await;
+        faults.met(accepted.address(), "runner");
+        let at = At::link("runner".into(), "validator".into());
+        for fault in [
+            Fault::Pause { node: "runner".into() },
+            Fault::Latency { at, by: Duration::from_millis(20), jitter: Duration::ZERO },
+        ] {
+            let rule = faults.lay(fault, None, None);
+            let (mut send, _) = dialled.open().await.unwrap();
+            send.write(b"hello").await.unwrap();
+            let (mut answer, _) = accepted.open().await.unwrap();
+            answer.write(b"yes").await.unwrap();
+            until(|| rule.tally.dropped() + rule.tally.delayed() > 1).await;
+            assert!(accepted.accept().now_or_never().is_none());
+            assert!(dialled.accept().now_or_never().is_none());
+            if rule.tally.dropped() > 0 {
+                faults.lift(rule.id);
+            }
+            let (_, mut recv) = accepted.accept().await.unwrap();
+            assert_eq!(recv.read(9).await.unwrap().unwrap(), b"hello"[..]);
+            let (_, mut recv) = dialled.accept().await.unwrap();
+            assert_eq!(recv.read(9).await.unwrap().unwrap(), b"yes"[..]);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn whoever_is_killed_says_nothing() {
     let mut ends = Ends::new();
