@@ -1,33 +1,31 @@
 //! A thousand runners on ten validators in one process.
 
 use crate::{
-    bare::{LOOPBACK, ends},
+    bare::ends,
     loopback,
+    process::{processor_time, resident},
+    runners::{self, Gateways},
 };
-use commonware_runtime::{Clock as _, Supervisor as _};
+use commonware_runtime::Clock as _;
 use cowboy_devnet::{
-    executor::Executor,
     orchestrator::ports::{self, Transport},
-    runner::{self, Runner, ValidatorAddress},
-    sample::{key, validator_keys, validator_name},
-    transport::{
-        quic::{QuicClient, QuicListener},
-        tls::Identity,
-    },
-    validator::{
-        gateway::{self, Gateway},
-        limiter::BucketLimits,
-        service,
-    },
+    sample::validator_name,
+    validator::limiter::BucketLimits,
 };
-use cowboy_engine::{presence::ThresholdRule, registry::JobKind};
+use cowboy_engine::{
+    presence::ThresholdRule,
+    primitives::Height,
+    wire::{HeartbeatKey, KeyedPing, KeyedPong, Message as _},
+};
 use cowboy_simulation::Setup;
 use std::{
-    fs,
-    net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
+use tokio::{sync::watch, task::JoinSet};
 
 const VALIDATORS: usize = 10;
 const BLOCK_TIME: Duration = Duration::from_secs(1);
@@ -59,28 +57,9 @@ pub fn crowd(runners: usize) -> Crowd {
     let mut setup = Setup::new(VALIDATORS, runners, BLOCK_TIME);
     setup.genesis.params.threshold_rule = ThresholdRule::Subset;
     loopback::run(setup, async |mut devnet| {
-        let chosen = devnet.ports.clone();
-        let address = move |index: usize| {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, chosen.quic[&validator_name(index)]))
-        };
-        let (listen, state) = (address.clone(), devnet.genesis.state().expect("a chain"));
-        let gateways: Arc<Mutex<Vec<Option<Gateway>>>> =
-            Arc::new(Mutex::new((0..VALIDATORS).map(|_| None).collect()));
-        let served = gateways.clone();
-        devnet.start_all(Some(Box::new(move |index| {
-            let key = validator_keys(index).identity;
-            let identity = Identity::new(&key).expect("an identity");
-            let listener = QuicListener::bind(&identity, listen(index), |_| true).expect("a port");
-            let config = gateway::GatewayConfig {
-                key: key.clone(),
-                limits: BucketLimits::sharing_an_address(runners),
-                state: state.clone(),
-            };
-            let (gateway, results) = Gateway::new(config);
-            served.lock().expect("no other thread panics")[index] = Some(gateway.clone());
-            let serving = service::serve(gateway.clone(), results, key, listener, BLOCK_TIME);
-            (Arc::new(gateway), Some(serving))
-        })));
+        let gateways = Gateways::default();
+        let limits = BucketLimits::sharing_an_address(runners);
+        devnet.start_all(Some(gateways.serve(&devnet, limits, BLOCK_TIME)));
         let services = devnet.validator(0).services().clone();
         let mut blocks = services.ledger.subscribe();
         // By then, validators have allocated their own memory.
@@ -88,45 +67,11 @@ pub fn crowd(runners: usize) -> Crowd {
             blocks.recv().await.expect("the chain goes on");
         }
 
-        let validators: Vec<_> = (0..VALIDATORS)
-            .map(|index| ValidatorAddress {
-                key: validator_keys(index).identity.public_key(),
-                address: address(index),
-            })
-            .collect();
-        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         let (before, begun) = (resident(), Instant::now());
-        let running: Vec<Runner> = (0..runners)
-            .map(|index| {
-                let key = key(&format!("runner-{index}"));
-                let dialer = client.dialer(Identity::new(&key).expect("an identity"));
-                let config = runner::RunnerConfig {
-                    chain_id: devnet.genesis.chain_id(),
-                    known: runner::targets(&key.public_key(), &validators),
-                    agents: std::collections::BTreeSet::new(),
-                    key,
-                    kinds: [JobKind::Custom].into(),
-                    withdrawn: [].into(),
-                    max_concurrent_jobs: 4,
-                    polling: None,
-                    pledges: None,
-                };
-                let context = devnet.context.child("runner");
-                runner::start(context, config, dialer, Executor::default())
-            })
-            .collect();
-        let present = || {
-            let state = services.ledger.head();
-            state.present_at(state.height()).map_or(0, <[_]>::len)
-        };
-        while present() < runners {
-            blocks.recv().await.expect("the chain goes on");
-        }
+        let running = runners::start(&devnet, runners);
+        runners::present(&services, runners).await;
         let took = begun.elapsed();
-        let gateway = |index: usize| -> Gateway {
-            gateways.lock().expect("no other thread panics")[index].clone().expect("it was started")
-        };
-        let connections = (0..VALIDATORS).map(|index| *gateway(index).count().borrow()).sum();
+        let connections = (0..VALIDATORS).map(|index| *gateways.of(index).count().borrow()).sum();
         let bytes = resident().saturating_sub(before) / connections as u64;
 
         let (spent, watched) = (processor_time(), Instant::now());
@@ -134,9 +79,9 @@ pub fn crowd(runners: usize) -> Crowd {
         let spent = processor_time().saturating_sub(spent);
         let busy = spent.as_secs_f64() / watched.elapsed().as_secs_f64();
 
-        let (restarted, returning) = (1, *gateway(1).count().borrow());
+        let (restarted, returning) = (1, *gateways.of(1).count().borrow());
         let gone = Instant::now();
-        gateway(restarted).close(&devnet.context).await;
+        gateways.of(restarted).close(&devnet.context).await;
         devnet.stop(restarted).await;
         // Its last connections are drained for a moment.
         let port = devnet.ports.quic[&validator_name(restarted)];
@@ -145,7 +90,7 @@ pub fn crowd(runners: usize) -> Crowd {
         }
         let (down, again) = (gone.elapsed(), Instant::now());
         devnet.start(restarted);
-        let mut count = gateway(restarted).count();
+        let mut count = gateways.of(restarted).count();
         count.wait_for(|count| *count == returning).await.expect("it goes on");
         let back = again.elapsed();
         futures::future::join_all(running.into_iter().map(|r| r.stop(&devnet.context))).await;
@@ -156,9 +101,27 @@ pub fn crowd(runners: usize) -> Crowd {
     })
 }
 
-/// Opens this many plain QUIC connections with both ends in this process. Returns the memory per
-/// connection in bytes and the handshakes per second.
-pub fn bare(connections: usize) -> (u64, f64) {
+/// The results of [`bare`].
+pub struct Bare {
+    /// Resident memory in bytes per connection, for both ends together.
+    pub bytes: u64,
+    /// Handshakes per second.
+    pub rate: f64,
+    /// Processor time per second while a message and its answer pass on each connection once per
+    /// block time.
+    pub busy: f64,
+}
+
+/// A heartbeat and its answer, as they pass on the connections of a devnet.
+#[derive(Clone)]
+struct Heartbeat {
+    pong: Vec<u8>,
+    ping: Vec<u8>,
+}
+
+/// Opens this many plain QUIC connections with both ends in this process. Each has one stream for
+/// its messages, which the client opens, and all messages are sent at once.
+pub fn bare(connections: usize) -> Bare {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let (server, client, config) = ends();
@@ -188,22 +151,65 @@ pub fn bare(connections: usize) -> (u64, f64) {
         let rate = connections as f64 / begun.elapsed().as_secs_f64();
         let bytes = resident().saturating_sub(before) / connections as u64;
         assert_eq!(theirs.len(), ours.len());
-        (bytes, rate)
+
+        let (key, height) = (HeartbeatKey([7; 32]), Height::new(1_000));
+        let beat = Heartbeat {
+            pong: KeyedPong::with_mac(1, &key, height).to_frame(),
+            ping: KeyedPing::with_mac(1, &key, height, 1_000).to_frame(),
+        };
+        let (block, _) = watch::channel(());
+        let answered = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for connection in theirs {
+            let connection = connection.expect("connects");
+            let block = block.subscribe();
+            tasks.spawn(announce(connection, beat.clone(), block, answered.clone()));
+        }
+        for connection in ours {
+            tasks.spawn(answer(connection, beat.clone()));
+        }
+        let mut blocks = tokio::time::interval(BLOCK_TIME);
+        // The first ones open the streams.
+        for _ in 0..2 {
+            blocks.tick().await;
+            block.send_replace(());
+        }
+        blocks.tick().await;
+        let (spent, watched) = (processor_time(), Instant::now());
+        answered.store(0, Ordering::Relaxed);
+        while watched.elapsed() < WATCHED {
+            block.send_replace(());
+            blocks.tick().await;
+        }
+        let spent = processor_time().saturating_sub(spent);
+        let busy = spent.as_secs_f64() / watched.elapsed().as_secs_f64();
+        let expected = connections * WATCHED.as_secs() as usize;
+        assert!(answered.load(Ordering::Relaxed) >= expected, "an answer is late");
+        Bare { bytes, rate, busy }
     })
 }
 
-/// The process's resident memory in bytes (Linux only).
-fn resident() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = statm.split(' ').nth(1).expect("the second field");
-    pages.parse::<u64>().expect("a number") * rustix::param::page_size() as u64
+/// Sends a message with each block, and reads its answer.
+async fn announce(
+    connection: quinn::Connection,
+    mut beat: Heartbeat,
+    mut block: watch::Receiver<()>,
+    answered: Arc<AtomicUsize>,
+) {
+    let (mut send, mut receive) = connection.accept_bi().await.expect("the client opens it");
+    receive.read_exact(&mut beat.ping).await.expect("the stream goes on");
+    while block.changed().await.is_ok() {
+        send.write_all(&beat.pong).await.expect("the stream goes on");
+        receive.read_exact(&mut beat.ping).await.expect("the stream goes on");
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
-/// The process's processor time (Linux only).
-fn processor_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
-    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
-    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+/// Answers each message.
+async fn answer(connection: quinn::Connection, mut beat: Heartbeat) {
+    let (mut send, mut receive) = connection.open_bi().await.expect("a stream");
+    send.write_all(&beat.ping).await.expect("the stream goes on");
+    while receive.read_exact(&mut beat.pong).await.is_ok() {
+        send.write_all(&beat.ping).await.expect("the stream goes on");
+    }
 }

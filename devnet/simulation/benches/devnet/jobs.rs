@@ -2,35 +2,24 @@
 
 use crate::{
     RUNNERS, VALIDATORS,
-    bare::{LOOPBACK, ends},
+    bare::ends,
     loopback,
+    runners::{self, Gateways},
 };
 use commonware_runtime::{Clock as _, Spawner as _, Supervisor as _};
 use cowboy_devnet::{
-    executor::Executor,
-    runner::{self, Runner, ValidatorAddress, node::Activity},
-    sample::{key, spec, validator_keys, validator_name},
-    transport::{
-        quic::{QuicClient, QuicListener},
-        tls::Identity,
-    },
-    validator::{
-        Services,
-        gateway::{self, Gateway},
-        limiter::BucketLimits,
-        service,
-    },
+    runner::node::Activity,
+    sample::{key, spec, validator_name},
+    validator::{Services, limiter::BucketLimits},
 };
 use cowboy_engine::{
     chain::{Endowment, Payload, Transaction},
     job::spec::JobStatus,
     primitives::{Hash, Wei},
-    registry::JobKind,
 };
 use cowboy_simulation::Setup;
 use std::{
     collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex},
     time::{Duration, Instant, SystemTime},
 };
@@ -63,25 +52,8 @@ pub fn latencies(jobs: u64) -> Latencies {
         balance: Wei::cby(1_000_000),
     }));
     loopback::run(setup, async |mut devnet| {
-        let ports = devnet.ports.clone();
-        let address = move |index: usize| {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, ports.quic[&validator_name(index)]))
-        };
-        let listen = address.clone();
-        let state = devnet.genesis.state().expect("a chain");
-        devnet.start_all(Some(Box::new(move |index| {
-            let key = validator_keys(index).identity;
-            let identity = Identity::new(&key).expect("an identity");
-            let listener = QuicListener::bind(&identity, listen(index), |_| true).expect("a port");
-            let config = gateway::GatewayConfig {
-                key: key.clone(),
-                limits: BucketLimits::default(),
-                state: state.clone(),
-            };
-            let (gateway, results) = Gateway::new(config);
-            let serving = service::serve(gateway.clone(), results, key, listener, BLOCK_TIME);
-            (Arc::new(gateway), Some(serving))
-        })));
+        let serve = Gateways::default().serve(&devnet, BucketLimits::default(), BLOCK_TIME);
+        devnet.start_all(Some(serve));
 
         let assigned: Arc<Mutex<BTreeMap<Hash, SystemTime>>> = Arc::default();
         for index in 0..VALIDATORS {
@@ -89,44 +61,15 @@ pub fn latencies(jobs: u64) -> Latencies {
                 (devnet.validator(index).services().clone(), assigned.clone());
             devnet.context.child("watch").spawn(|_| watch(services, assigned));
         }
-        let validators: Vec<_> = (0..VALIDATORS)
-            .map(|index| ValidatorAddress {
-                key: validator_keys(index).identity.public_key(),
-                address: address(index),
-            })
-            .collect();
-        let client = QuicClient::bind(LOOPBACK).expect("a socket");
         let (started, mut starts) = mpsc::unbounded_channel();
-        let runners: Vec<Runner> = (0..RUNNERS)
-            .map(|index| {
-                let key = key(&format!("runner-{index}"));
-                let dialer = client.dialer(Identity::new(&key).expect("an identity"));
-                let config = runner::RunnerConfig {
-                    chain_id: devnet.genesis.chain_id(),
-                    known: runner::targets(&key.public_key(), &validators),
-                    agents: std::collections::BTreeSet::new(),
-                    key,
-                    kinds: [JobKind::Custom].into(),
-                    withdrawn: [].into(),
-                    max_concurrent_jobs: 4,
-                    polling: None,
-                    pledges: None,
-                };
-                let context = devnet.context.child("runner");
-                let runner = runner::start(context, config, dialer, Executor::default());
-                let (activities, started) = (runner.subscribe(), started.clone());
-                devnet.context.child("listen").spawn(|_| listen_to(activities, started));
-                runner
-            })
-            .collect();
+        let running = runners::start(&devnet, RUNNERS);
+        for runner in &running {
+            let (activities, started) = (runner.subscribe(), started.clone());
+            devnet.context.child("listen").spawn(|_| listen_to(activities, started));
+        }
 
         let services = devnet.validator(0).services().clone();
-        let mut blocks = services.ledger.subscribe();
-        while services.ledger.head().present_at(services.ledger.head().height()).map(<[_]>::len)
-            != Some(RUNNERS)
-        {
-            blocks.recv().await.expect("the chain goes on");
-        }
+        runners::present(&services, RUNNERS).await;
         let bare = Bare::connect().await;
         let mut latencies = Latencies::default();
         for number in 0..WARM_UP + jobs {
@@ -147,7 +90,7 @@ pub fn latencies(jobs: u64) -> Latencies {
                 latencies.busy.push(busy);
             }
         }
-        for runner in runners {
+        for runner in running {
             runner.stop(&devnet.context).await;
         }
         for index in 0..VALIDATORS {

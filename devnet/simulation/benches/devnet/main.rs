@@ -35,6 +35,8 @@ mod figures;
 mod jobs;
 #[path = "../../../../tests/validators/loopback.rs"]
 mod loopback;
+mod process;
+mod runners;
 mod simulated;
 mod whole;
 
@@ -126,11 +128,14 @@ fn main() -> io::Result<()> {
     }
     if chosen.iter().any(|chosen| chosen == "bare") {
         let connections = counted("bare").unwrap_or(BARE);
-        let (bytes, rate) = crowd::bare(connections);
+        let bare = crowd::bare(connections);
         return writeln!(
             io::stdout(),
-            "{connections} bare connections: {:.1} KiB each, {rate:.0} handshakes/s",
-            bytes as f64 / 1024.0,
+            "{connections} bare connections: {:.1} KiB each, {:.0} handshakes/s, {:.0} % of a core \
+             with a message and its answer per second",
+            bare.bytes as f64 / 1024.0,
+            bare.rate,
+            bare.busy * 100.0,
         );
     }
     if wanted("crowd") {
