@@ -4,12 +4,18 @@ mod anvil;
 #[path = "../../../devnet/simulation/benches/devnet/chain.rs"]
 mod chain;
 mod figures;
+mod idle;
 #[path = "../../validators/loopback.rs"]
 mod loopback;
+#[path = "../../../devnet/simulation/benches/devnet/process.rs"]
+mod process;
+#[path = "../../../devnet/simulation/benches/devnet/runners.rs"]
+mod runners;
 mod simplex;
 mod storage;
 mod transfer;
 
+use cowboy_host::duration::parse_duration;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Number of validators in our devnets, unless a command says otherwise. This and the next are
@@ -19,7 +25,7 @@ const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
 
 const USAGE: &str = "\
-cowboy-peers simplex [--blocks N] [--rounds N]
+cowboy-peers simplex [--block-time TIME] [--blocks N] [--rounds N]
 cowboy-peers storage [--empty N] [--fires N] [--rounds N]
 cowboy-peers anvil --anvil PATH [--blocks N] [--rounds N]";
 
@@ -44,8 +50,13 @@ impl Arguments {
         let rounds = self.number("--rounds", 5)?;
         Some(match self.0.first()?.as_str() {
             "simplex" => {
-                let blocks = self.number("--blocks", 1_000)?;
-                simplex::compare(blocks, rounds).map_err(|error| error.to_string())
+                let compared = if let Some(block_time) = self.option("--block-time") {
+                    let block_time = parse_duration(block_time).ok()?;
+                    idle::compare(block_time, self.number("--blocks", 80)?, rounds)
+                } else {
+                    simplex::compare(self.number("--blocks", 1_000)?, rounds)
+                };
+                compared.map_err(|error| error.to_string())
             }
             "storage" => {
                 let (empty, fires) = (self.number("--empty", 3_000)?, self.number("--fires", 200)?);

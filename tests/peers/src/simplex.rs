@@ -2,7 +2,8 @@
 //! and timeouts.
 //!
 //! Alone means: a proposal is a digest and no block, every proposal is valid, votes are those of
-//! the library's own scheme, nothing is executed, and nothing is stored but the journal.
+//! the library's own scheme, nothing is executed, and nothing is stored but the journal. With a
+//! block time, a proposal waits as ours do.
 
 use crate::{
     VALIDATORS,
@@ -50,7 +51,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// A network of its own, apart from any devnet's.
@@ -104,6 +105,20 @@ pub fn compare(blocks: u64, rounds: u64) -> Result<(), SimplexError> {
 
 /// The time from the first block on in which `validators` validators finalize `blocks` more.
 fn bare(validators: usize, blocks: u64) -> Result<Duration, SimplexError> {
+    alone(validators, Duration::ZERO, async |height| {
+        reach(height, 1).await?;
+        let (begun, start) = (*height.borrow(), Instant::now());
+        reach(height, begun + blocks).await?;
+        Ok(start.elapsed())
+    })
+}
+
+/// Runs Simplex alone with blocks of this time, while `watch` follows the first validator's height.
+pub fn alone<T>(
+    validators: usize,
+    block_time: Duration,
+    watch: impl AsyncFnOnce(&mut watch::Receiver<u64>) -> Result<T, SimplexError>,
+) -> Result<T, SimplexError> {
     let folder = tempfile::tempdir()?;
     // As `tests/validators/loopback.rs` does for our validators.
     let config = tokio::Config::new()
@@ -121,18 +136,17 @@ fn bare(validators: usize, blocks: u64) -> Result<Duration, SimplexError> {
         for index in 0..validators {
             // Only the first validator's blocks are counted, as with ours.
             let reports = if index == 0 { first.clone() } else { watch::channel(0).0 };
-            running.push(start(&context, index, known.clone(), reports).await?);
+            let timing = Timing::new(block_time);
+            running.push(start(&context, index, known.clone(), timing, reports).await?);
         }
-        reach(&mut height, 1).await?;
-        let (begun, start) = (*height.borrow(), Instant::now());
-        reach(&mut height, begun + blocks).await?;
-        let took = start.elapsed();
+        let watched = watch(&mut height).await;
         running.iter().for_each(Handle::abort);
-        Ok(took)
+        watched
     })
 }
 
-async fn reach(height: &mut watch::Receiver<u64>, wanted: u64) -> Result<(), SimplexError> {
+/// Waits until `height` is at least `wanted`.
+pub async fn reach(height: &mut watch::Receiver<u64>, wanted: u64) -> Result<(), SimplexError> {
     let reached = timeout(PATIENCE, height.wait_for(|height| *height >= wanted)).await;
     if reached.is_ok_and(|reached| reached.is_ok()) {
         return Ok(());
@@ -145,6 +159,7 @@ async fn start(
     context: &tokio::Context,
     index: usize,
     known: Vec<(PublicKey, u16)>,
+    timing: Timing,
     height: watch::Sender<u64>,
 ) -> Result<Handle<()>, SimplexError> {
     let key: PrivateKey = validator_keys(index).consensus;
@@ -155,22 +170,20 @@ async fn start(
     let scheme = Scheme::signer(NAMESPACE, committee, key.clone());
     let scheme = scheme.ok_or(SimplexError::Committee(index))?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let peer = |(key, port): &(PublicKey, u16)| Peer {
-        key: key.clone(),
-        address: Some(local(*port)),
-    };
+    let peer =
+        |(key, port): &(PublicKey, u16)| Peer { key: key.clone(), address: Some(local(*port)) };
     let peers = known.iter().map(peer);
     let (listen, peers) = (local(known[index].1), watch::channel(peers.collect()).1);
     let network = Tcp { key, chain_id: CHAIN_ID, listen, peers };
     let Endpoint { channels, blocker, .. } =
         network.connect(context.child("network"), quota()).await?;
-    let timing = Timing::new(Duration::ZERO);
+    let digests = Digests { block_time: timing.pace.block_time };
     let config = simplex::Config {
         scheme,
         elector: RoundRobin::<Sha256>::default(),
         blocker,
-        automaton: Digests,
-        relay: Digests,
+        automaton: digests.clone(),
+        relay: digests,
         reporter: Finalized(Arc::new(height)),
         track_historical_votes: false,
         strategy: Sequential,
@@ -197,12 +210,24 @@ async fn start(
     Ok(engine.start(channels.votes, channels.certificates, channels.resolver))
 }
 
-/// Proposes digests and accepts all. A digest begins with its height and its view.
+/// Proposes digests and accepts all. A digest begins with its height, its view, and the time of its
+/// proposal in Unix ms.
 #[derive(Clone)]
-struct Digests;
+struct Digests {
+    block_time: Duration,
+}
+
+/// The number at this place of a digest.
+fn number(digest: &Digest, place: usize) -> u64 {
+    digest.0[8 * place..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
 
 fn height(digest: &Digest) -> u64 {
-    digest.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    number(digest, 0)
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 impl Automaton for Digests {
@@ -210,10 +235,27 @@ impl Automaton for Digests {
     type Digest = Digest;
 
     async fn propose(&mut self, context: Self::Context) -> oneshot::Receiver<Digest> {
-        let mut digest = Digest([0; 32]);
-        digest.0[..8].copy_from_slice(&(height(&context.parent.1) + 1).to_be_bytes());
-        digest.0[8..16].copy_from_slice(&context.round.view().get().to_be_bytes());
-        answered(digest)
+        let parent = context.parent.1;
+        let (height, view) = (height(&parent) + 1, context.round.view().get());
+        let due = Duration::from_millis(number(&parent, 2)) + self.block_time;
+        let propose = move || {
+            let mut digest = Digest([0; 32]);
+            let now = since_epoch().as_millis() as u64;
+            for (place, number) in [height, view, now].into_iter().enumerate() {
+                digest.0[8 * place..][..8].copy_from_slice(&number.to_be_bytes());
+            }
+            digest
+        };
+        let wait = due.saturating_sub(since_epoch()).min(self.block_time);
+        if wait.is_zero() {
+            return answered(propose());
+        }
+        let (sender, receiver) = oneshot::channel();
+        ::tokio::spawn(async move {
+            ::tokio::time::sleep(wait).await;
+            sender.send_lossy(propose());
+        });
+        receiver
     }
 
     async fn verify(&mut self, _: Self::Context, _: Digest) -> oneshot::Receiver<bool> {
