@@ -35,7 +35,6 @@ use commonware_consensus::{
 };
 use commonware_cryptography::Digested;
 use commonware_macros::select;
-use commonware_parallel::Sequential;
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     chain::{
@@ -446,7 +445,7 @@ impl Application {
             if held.as_ref() == Some(&finalization) {
                 continue;
             }
-            if !finalization.verify(runtime, scheme.as_ref(), &Sequential) {
+            if !scheme.verify_beyond(runtime, &finalization, held.as_ref()) {
                 let error = certificate::verify(scheme.committee(), embedded).err();
                 // If a batch fails, one of its votes fails.
                 let got = embedded.votes.len();

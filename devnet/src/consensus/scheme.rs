@@ -8,19 +8,22 @@
 //! ```
 //!
 //! [`BitmapSource`] provides the bitmap when a finalize vote is signed. Other votes carry the empty
-//! bitmap; one with another bitmap is invalid. The bitmap is kept per round: Simplex compares
+//! bitmap; one with another bitmap is invalid. The bitmap is kept per block: Simplex compares
 //! encoded votes, so signing a round twice in one process must give the same bytes. Across restarts
 //! the vote comes from Simplex's journal.
 //!
 //! A certificate holds the votes of exactly a quorum. Its assembler chooses the quorum, so two
 //! validators may hold different certificates of one block. The chain decides which one counts.
 
-use super::vote::{MAX_VOTE, VoteSignature, Votes};
+use super::{
+    Finalization,
+    vote::{MAX_VOTE, VoteSignature, Votes},
+};
 use bytes::{BufMut, Bytes, BytesMut};
 use commonware_codec::{Copying, DecodeExt as _, types::lazy::Lazy};
 use commonware_consensus::{
     simplex::{scheme::Namespace, types::Subject},
-    types::{Epoch, Participant, Round},
+    types::{Epoch, Participant},
 };
 use commonware_cryptography::{
     BatchEntry, BatchVerifier as _, Digest, Signer as _, Verifier as _,
@@ -30,7 +33,7 @@ use commonware_cryptography::{
     },
     ed25519::{PrivateKey, PublicKey, Signature},
 };
-use commonware_parallel::Strategy;
+use commonware_parallel::{Sequential, Strategy};
 use commonware_utils::{
     N3f1, TryCollect as _,
     iter::NonEmpty,
@@ -44,16 +47,16 @@ use cowboy_engine::{
 };
 use rand_core::CryptoRng;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::Arc,
 };
 
-/// Rounds whose bitmap is kept: Simplex signs no round this far behind another.
-const REMEMBERED_ROUNDS: usize = 256;
+/// Blocks whose bitmap is kept: Simplex signs for no block this far behind another.
+const REMEMBERED_BLOCKS: usize = 256;
 
 /// The source of a finalize vote's bitmap: the validator's view of the runners (spec
-/// connectivity.md §3). Asked once per round; must neither block nor take long.
+/// connectivity.md §3). Asked once per block; must neither block nor take long.
 pub trait BitmapSource: Send + Sync + 'static {
     /// The runners that this validator sees as present. Their order is that of the registry as of
     /// the parent of the block with digest `block`, or the nearest one known.
@@ -206,8 +209,14 @@ struct Local {
     remembered: Arc<Mutex<RecentVotes>>,
 }
 
-/// The bitmaps of recent votes by round, each with the block that it is about.
-type RecentVotes = BTreeMap<Round, (Vec<u8>, Bitmap)>;
+/// The bitmaps of recent votes. An epoch's last block is proposed in several rounds until it is
+/// final, and has one bitmap in all of them.
+#[derive(Default)]
+struct RecentVotes {
+    by_block: BTreeMap<Vec<u8>, Bitmap>,
+    /// Keys of `by_block`, oldest first.
+    order: VecDeque<Vec<u8>>,
+}
 
 impl Local {
     fn presence<D: Digest>(&self, subject: &Subject<'_, D>) -> Bitmap {
@@ -216,15 +225,15 @@ impl Local {
         };
         let mut remembered = self.remembered.lock();
         let block = proposal.payload.as_ref();
-        // An epoch's last block is proposed until it is final, with one bitmap for all rounds.
-        let known = remembered.values().rev().find(|(about, _)| about == block);
-        let presence = match known {
-            Some((_, presence)) => presence.clone(),
-            None => self.source.presence(block),
-        };
-        remembered.insert(proposal.round, (block.to_vec(), presence.clone()));
-        while remembered.len() > REMEMBERED_ROUNDS {
-            remembered.pop_first();
+        if let Some(presence) = remembered.by_block.get(block) {
+            return presence.clone();
+        }
+        let presence = self.source.presence(block);
+        remembered.by_block.insert(block.to_vec(), presence.clone());
+        remembered.order.push_back(block.to_vec());
+        while remembered.order.len() > REMEMBERED_BLOCKS {
+            let oldest = remembered.order.pop_front().expect("longer than REMEMBERED_BLOCKS");
+            remembered.by_block.remove(&oldest);
         }
         presence
     }
@@ -251,6 +260,30 @@ impl Scheme {
 
     pub const fn committee(&self) -> &Arc<Committee> {
         &self.committee
+    }
+
+    /// Whether `finalization` is valid. Votes that it shares with `held`, which is valid, are not
+    /// verified again: two validators' quorums of one block differ in few votes.
+    pub(super) fn verify_beyond<R: CryptoRng>(
+        &self,
+        rng: &mut R,
+        finalization: &Finalization,
+        held: Option<&Finalization>,
+    ) -> bool {
+        let Finalization { proposal, certificate } = finalization;
+        let mut items = Vec::new();
+        if !self.committee.stage_certificate(
+            &Subject::Finalize { proposal },
+            certificate,
+            &mut items,
+        ) {
+            return false;
+        }
+        let held = held.filter(|held| held.proposal == *proposal);
+        let known = held.map_or(&[][..], |held| &held.certificate.0);
+        let mut votes = certificate.0.iter();
+        items.retain(|_| votes.next().is_some_and(|vote| !known.contains(vote)));
+        items.is_empty() || verify_all(rng, &items, &Sequential)
     }
 }
 

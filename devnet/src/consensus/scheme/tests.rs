@@ -8,7 +8,7 @@ use crate::consensus::{
 use commonware_codec::{Encode as _, FixedSize as _};
 use commonware_consensus::{
     simplex::types::{Finalize, Notarize, Nullify, Proposal},
-    types::View,
+    types::{Round, View},
 };
 use commonware_cryptography::certificate::Scheme as _;
 use commonware_parallel::Sequential;
@@ -157,6 +157,30 @@ fn invalid_votes_are_named_among_valid_ones() {
         schemes[0].verify_attestations(&mut rng(), subject, attestations, &Sequential);
     assert_eq!(verification.invalid, [Participant::new(4)]);
     assert_eq!(verification.verified.len(), 6);
+}
+
+#[test]
+fn only_votes_that_a_held_certificate_lacks_are_verified() {
+    let schemes = schemes(CHAIN, 4);
+    let held = finalization(&schemes, 5, &[0, 1, 2]);
+    let other = finalization(&schemes, 5, &[0, 1, 3]);
+    let check = |change: fn(&mut Finalization), known: Option<&Finalization>, expected| {
+        let mut changed = other.clone();
+        change(&mut changed);
+        assert_eq!(schemes[2].verify_beyond(&mut rng(), &changed, known), expected);
+    };
+    check(|_| (), None, true);
+    check(|_| (), Some(&held), true);
+    check(|changed| changed.certificate.0[2].signature[9] ^= 1, Some(&held), false);
+    check(|changed| changed.certificate.0[1].signature[9] ^= 1, Some(&held), false);
+    check(|changed| changed.certificate.0[1].presence.set(1, true), Some(&held), false);
+    check(|changed| changed.certificate.0.truncate(2), Some(&held), false);
+    check(|changed| changed.proposal = proposal(6), Some(&held), false);
+    // A vote counts as verified only for what it was verified for.
+    let mut lying = held.clone();
+    lying.proposal = proposal(6);
+    assert!(!schemes[2].verify_beyond(&mut rng(), &lying, Some(&held)));
+    assert!(schemes[2].verify_beyond(&mut rng(), &held, Some(&held)));
 }
 
 #[test]
