@@ -225,8 +225,7 @@ impl Cluster {
 
     /// The lowest and the highest stored height of the running validators.
     pub fn heights(&self) -> (Height, Height) {
-        let heights =
-            || self.running().map(|validator| validator.services().ledger.head().height());
+        let heights = || self.running().map(|validator| validator.services().ledger.stored());
         (heights().min().unwrap_or_default(), heights().max().unwrap_or_default())
     }
 

@@ -185,6 +185,11 @@ impl Ledger {
         stored.state.clone()
     }
 
+    /// The height of the newest stored block.
+    pub fn stored(&self) -> Height {
+        self.0.chain.lock().stored
+    }
+
     /// The state after the newest executed block, stored or not.
     pub fn newest(&self) -> Rooted {
         self.0.chain.lock().newest().clone()
@@ -345,6 +350,7 @@ impl Ledger {
             block: &executed.block,
             parent: &parent,
             execution: &executed.execution,
+            root: executed.root,
             executed_ms: executed.executed_ms,
             proof,
         })?;

@@ -143,6 +143,8 @@ pub struct BlockRecord<'a> {
     pub block: &'a Block,
     pub parent: &'a State,
     pub execution: &'a Execution,
+    /// [`State::root`] after the block.
+    pub root: Hash,
     /// The time when this validator executed it, in Unix ms.
     pub executed_ms: u64,
     /// A certificate that finalizes it, if this validator has one.
@@ -318,7 +320,7 @@ fn insert(
     transaction: &rusqlite::Transaction<'_>,
     record: &BlockRecord<'_>,
 ) -> Result<(), StorageError> {
-    let BlockRecord { block, execution, executed_ms, proof, .. } = record;
+    let BlockRecord { block, execution, root, executed_ms, proof, .. } = record;
     let height = block.header.height.get();
     transaction
         .prepare_cached(
@@ -328,7 +330,7 @@ fn insert(
         .execute(params![
             height,
             execution.state.head_hash().0,
-            execution.state.root().0,
+            root.0,
             executed_ms,
             block.to_bytes(),
             proof.map(to_vec)

@@ -119,6 +119,7 @@ pub(crate) fn extend_with(
                 block: &block,
                 parent: state,
                 execution: &execution,
+                root: execution.state.root(),
                 executed_ms: 5,
                 proof: None,
             })
@@ -173,8 +174,14 @@ fn a_block_waits_for_another_programs_write() {
     let state = genesis().state().unwrap();
     let block = child(&state);
     let execution = execute(&state, &block).unwrap();
-    let (parent, executed_ms, proof) = (&state, 5, None);
-    let record = BlockRecord { block: &block, parent, execution: &execution, executed_ms, proof };
+    let record = BlockRecord {
+        block: &block,
+        parent: &state,
+        execution: &execution,
+        root: execution.state.root(),
+        executed_ms: 5,
+        proof: None,
+    };
     store.commit(&record).unwrap();
     assert_eq!(store.head().unwrap().unwrap().0, Height::new(1));
 }
@@ -189,6 +196,7 @@ fn a_block_is_stored_once_and_in_order() {
         block: &first,
         parent: &state,
         execution: &execution,
+        root: execution.state.root(),
         executed_ms: 5,
         proof: None,
     };
@@ -202,6 +210,7 @@ fn a_block_is_stored_once_and_in_order() {
         block: &third,
         parent: &second.state,
         execution: &execution,
+        root: execution.state.root(),
         executed_ms: 5,
         proof: None,
     });
@@ -222,9 +231,14 @@ fn a_repeated_transaction_is_shown_where_it_took_effect() {
     for _ in 0..2 {
         let block = block_of(&state, vec![done.clone(), early.clone()]);
         let execution = execute(&state, &block).unwrap();
-        let (parent, executed_ms, proof) = (&state, 5, None);
-        let record =
-            BlockRecord { block: &block, parent, execution: &execution, executed_ms, proof };
+        let record = BlockRecord {
+            block: &block,
+            parent: &state,
+            execution: &execution,
+            root: execution.state.root(),
+            executed_ms: 5,
+            proof: None,
+        };
         store.commit(&record).unwrap();
         state = execution.state;
     }
@@ -362,6 +376,7 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
                     block: &block,
                     parent,
                     execution,
+                    root: execution.state.root(),
                     executed_ms: 5,
                     proof: None,
                 })

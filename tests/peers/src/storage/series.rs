@@ -125,6 +125,7 @@ impl Series {
             block: &executed.block,
             parent: before.unwrap_or(&self.genesis),
             execution: &executed.execution,
+            root: executed.root,
             executed_ms: executed.executed_ms,
             proof,
         }
