@@ -103,7 +103,7 @@ impl View {
     }
 
     /// The state after the block at `height`, one of the last 256.
-    pub fn state_at(&self, height: Height) -> Option<Rooted> {
+    pub fn state_at(&self, height: Height) -> Option<Arc<Rooted>> {
         self.running.ledger.at(height).filter(|rooted| rooted.state.height() <= self.head())
     }
 

@@ -32,7 +32,7 @@ impl Anchor {
             }
             let rooted = ledger.at(header.executed.height);
             if let Some(rooted) = rooted.filter(|at| at.root == header.executed.state_root) {
-                return Ok(Some(Self { state: rooted.state, header, certificate }));
+                return Ok(Some(Self { state: rooted.state.clone(), header, certificate }));
             }
         }
         Ok(None)

@@ -108,7 +108,7 @@ struct LedgerInner {
 
 struct Chain {
     /// Consecutive; the newest is last. Never empty.
-    recent: VecDeque<Rooted>,
+    recent: VecDeque<Arc<Rooted>>,
     ahead: BTreeMap<Height, Arc<ExecutedBlock>>,
     stored: Height,
     waiters: BTreeMap<Height, Vec<oneshot::Sender<()>>>,
@@ -116,11 +116,11 @@ struct Chain {
 }
 
 impl Chain {
-    fn newest(&self) -> &Rooted {
+    fn newest(&self) -> &Arc<Rooted> {
         self.recent.back().expect("a chain has a state")
     }
 
-    fn at(&self, height: Height) -> Option<&Rooted> {
+    fn at(&self, height: Height) -> Option<&Arc<Rooted>> {
         let oldest = self.recent.front()?.state.height();
         let index = height.get().checked_sub(oldest.get())?;
         self.recent.get(usize::try_from(index).ok()?)
@@ -128,7 +128,7 @@ impl Chain {
 
     fn push(&mut self, rooted: Rooted) {
         let height = rooted.state.height();
-        self.recent.push_back(rooted);
+        self.recent.push_back(Arc::new(rooted));
         while self.recent.len() > STATES_KEPT {
             self.recent.pop_front();
         }
@@ -149,7 +149,7 @@ impl Ledger {
         let stored = store.head()?.map_or(Height::GENESIS, |(height, _)| height);
         let root = state.root();
         let mut chain = Chain {
-            recent: VecDeque::from([Rooted { state, root }]),
+            recent: VecDeque::from([Arc::new(Rooted { state, root })]),
             ahead: BTreeMap::new(),
             stored,
             waiters: BTreeMap::new(),
@@ -191,12 +191,12 @@ impl Ledger {
     }
 
     /// The state after the newest executed block, stored or not.
-    pub fn newest(&self) -> Rooted {
+    pub fn newest(&self) -> Arc<Rooted> {
         self.0.chain.lock().newest().clone()
     }
 
     /// The state after the block at `height`, one of the last [`STATES_KEPT`].
-    pub fn at(&self, height: Height) -> Option<Rooted> {
+    pub fn at(&self, height: Height) -> Option<Arc<Rooted>> {
         self.0.chain.lock().at(height).cloned()
     }
 

@@ -25,7 +25,7 @@ use super::{
     timing::{FastForward, Pace},
 };
 use crate::chain::{
-    ledger::{Ledger, LedgerError, MAX_AHEAD, Rooted},
+    ledger::{Ledger, LedgerError, MAX_AHEAD},
     mempool::Mempool,
 };
 use commonware_consensus::{
@@ -362,13 +362,13 @@ impl Application {
         let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block))
             .expect("the certificates are those of candidates, ascending");
         // The newest state of the parent or one of its ancestors.
-        let base = self.ledger.newest().state;
-        let base = if base.height() <= header.height {
-            base
+        let newest = self.ledger.newest();
+        let base = if newest.state.height() <= header.height {
+            newest
         } else {
-            self.ledger.at(header.height)?.state
+            self.ledger.at(header.height)?
         };
-        let transactions = self.transactions(&base, lineage);
+        let transactions = self.transactions(&base.state, lineage);
         let height = header.height.next();
         let subset_epoch = self.subset_epoch(header)?;
         let mut proposer = [0; 32];
@@ -399,8 +399,7 @@ impl Application {
     /// The subset epoch of a child of `parent`. Every state from the end of the previous consensus
     /// epoch on determines it; `None` if this validator lacks such a state.
     fn subset_epoch(&self, parent: &Header) -> Option<u64> {
-        let newest = self.ledger.newest().state;
-        newest.subset_epoch_at(parent.height.next())
+        self.ledger.newest().state.subset_epoch_at(parent.height.next())
     }
 
     /// The executed ancestor that a child of `parent` names when its newest embedded certificate is
@@ -409,8 +408,8 @@ impl Application {
         match certified.filter(|height| *height > parent.executed.height) {
             None => Some(parent.executed),
             Some(height) => {
-                let Rooted { root, .. } = self.ledger.at(height)?;
-                Some(Executed { height, state_root: root })
+                let state_root = self.ledger.at(height)?.root;
+                Some(Executed { height, state_root })
             }
         }
     }

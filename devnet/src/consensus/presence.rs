@@ -72,7 +72,8 @@ impl LocalPresence {
 
 impl BitmapSource for LocalPresence {
     fn presence(&self, block: &[u8]) -> Bitmap {
-        let newest = self.ledger.newest().state;
+        let rooted = self.ledger.newest();
+        let newest = &rooted.state;
         let seen = <[u8; 32]>::try_from(block)
             .ok()
             .and_then(|hash| self.sightings.height(&certificate::digest(Hash(hash))));
@@ -80,8 +81,8 @@ impl BitmapSource for LocalPresence {
         let height = seen.unwrap_or_else(|| newest.height().next());
         let order = newest.order_for_votes_on(height).unwrap_or_else(|| newest.registry().order());
         let parent = height.previous().and_then(|parent| self.ledger.at(parent));
-        let state = parent.map_or_else(|| newest.clone(), |parent| parent.state);
-        let bitmap = self.view.presence(height, &state, order);
+        let state = parent.as_ref().map_or(newest, |parent| &parent.state);
+        let bitmap = self.view.presence(height, state, order);
         if bitmap.len() <= CAPACITY {
             return bitmap;
         }

@@ -143,7 +143,8 @@ impl Submitter {
     }
 
     fn submit(&self, pending: &mut Pending) {
-        let state = self.services.ledger.newest().state;
+        let newest = self.services.ledger.newest();
+        let state = &newest.state;
         let sender = self.key.address();
         // A transaction that still waits is replaced.
         let replaced = pending.sent.as_ref().map(|(sent, _)| sent).filter(|sent| self.waits(sent));

@@ -26,7 +26,7 @@ pub(super) fn governor() -> SecretKey {
 /// Submits a decision of the system deployer to every running validator.
 pub(super) fn govern(cluster: &Cluster, payload: Payload) {
     let services = cluster.running().next().expect("a validator runs").services();
-    let state = services.ledger.newest().state;
+    let state = services.ledger.newest().state.clone();
     let sender = governor().address();
     let next = state.account(&sender).nonce;
     let nonce = services.mempool.with(|pool| pool.next_nonce(&sender, next));

@@ -116,7 +116,7 @@ impl Running {
     pub fn head(&self) -> Option<State> {
         match self.reached {
             None => Some(self.ledger.head()),
-            Some(_) => self.ledger.at(self.height()).map(|rooted| rooted.state),
+            Some(_) => self.ledger.at(self.height()).map(|rooted| rooted.state.clone()),
         }
     }
 }

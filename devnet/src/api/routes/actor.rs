@@ -278,7 +278,7 @@ fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
             format!("validators keep the last {STATES_KEPT} at most: from about block {oldest} on"),
         )
     })?;
-    Ok(rooted.state)
+    Ok(rooted.state.clone())
 }
 
 /// Finds an actor by name, address, unambiguous beginning of an address, or `latest`.

@@ -171,5 +171,5 @@ fn anchored(view: &View, height: Height) -> Result<Option<(State, Header, Certif
     let header = view.block(height)?.header;
     let state = view.state_at(header.executed.height);
     let state = state.filter(|rooted| rooted.root == header.executed.state_root);
-    Ok(state.map(|rooted| (rooted.state, header, certificate)))
+    Ok(state.map(|rooted| (rooted.state.clone(), header, certificate)))
 }

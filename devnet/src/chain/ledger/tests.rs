@@ -44,7 +44,7 @@ fn child(parent: &State, timestamp_ms: u64, executed: Executed) -> Arc<Block> {
 }
 
 fn next(ledger: &Ledger) -> Arc<Block> {
-    let newest = ledger.newest().state;
+    let newest = ledger.newest().state.clone();
     child(&newest, newest.head().timestamp_ms + 1, newest.head().executed)
 }
 
