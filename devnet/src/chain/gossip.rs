@@ -24,6 +24,10 @@ pub(super) const LIST_HEAD: usize = 9;
 /// Time for transactions to gather before the next message: the channel admits 128 a second.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 
+/// Transactions that are taken before others run: each may cost a signature check, so this may take
+/// a millisecond.
+const AT_ONCE: usize = 16;
+
 /// Sends what is new in `mempool` and accepts what others send, until the network ends.
 pub async fn run<E, S, R>(context: E, (sender, receiver): (S, R), ledger: Ledger, mempool: Mempool)
 where
@@ -54,13 +58,15 @@ async fn receive<R: Receiver>(mut receiver: R, ledger: &Ledger, mempool: &Mempoo
                 continue;
             }
         };
-        for transaction in batch {
-            // Users' and validators' views of fees and nonces differ by a few blocks: a refusal
-            // here is nothing unusual.
-            if let Err(error) = mempool.submit(transaction, &ledger.newest().state) {
-                tracing::trace!(%peer, %error, "gossiped transaction refused");
+        for some in batch.chunks(AT_ONCE) {
+            let newest = ledger.newest();
+            for transaction in some {
+                // Users' and validators' views of fees and nonces differ by a few blocks: a refusal
+                // here is nothing unusual.
+                if let Err(error) = mempool.take(transaction.clone(), &newest.state) {
+                    tracing::trace!(%peer, %error, "gossiped transaction refused");
+                }
             }
-            // Each may cost a signature check: let others run between them.
             reschedule().await;
         }
     }

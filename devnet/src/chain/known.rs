@@ -12,7 +12,7 @@ use cowboy_engine::{
     primitives::Signature,
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -28,7 +28,7 @@ pub struct Known(Arc<Mutex<KnownInner>>);
 
 #[derive(Debug, Default)]
 struct KnownInner {
-    by_signature: BTreeMap<[u8; 65], SignedTransaction>,
+    by_signature: HashMap<[u8; 65], SignedTransaction>,
     order: VecDeque<[u8; 65]>,
     bytes: usize,
 }

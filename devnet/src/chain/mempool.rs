@@ -25,7 +25,7 @@ use cowboy_engine::{
 };
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 use tokio::sync::Notify;
@@ -129,7 +129,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct PendingPool {
     queues: BTreeMap<Address, BTreeMap<u64, Entry>>,
-    by_hash: BTreeMap<Hash, (Address, u64)>,
+    by_hash: HashMap<Hash, (Address, u64)>,
     by_age: BTreeSet<(Height, Hash)>,
     bytes: usize,
 }
@@ -421,7 +421,15 @@ impl Mempool {
         transaction: SignedTransaction,
         state: &State,
     ) -> Result<bool, MempoolError> {
-        let transaction = self.0.known.copy_of(transaction);
+        self.take(self.0.known.copy_of(transaction), state)
+    }
+
+    /// [`submit`](Self::submit) for a transaction that is the known copy.
+    pub(super) fn take(
+        &self,
+        transaction: SignedTransaction,
+        state: &State,
+    ) -> Result<bool, MempoolError> {
         // Recovered outside the lock, and shared by all copies.
         transaction.sender().map_err(AdmissionError::from)?;
         let is_new = self.0.pool.lock().insert(transaction.clone(), state)?;
