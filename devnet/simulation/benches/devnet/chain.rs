@@ -1,6 +1,6 @@
 //! Blocks per second in real time.
 
-use crate::{RUNNERS, VALIDATORS, loopback};
+use crate::{RUNNERS, VALIDATORS, loopback, process::processor_time};
 use cowboy_devnet::{
     chain::ledger::ExecutedBlock,
     sample::{key, transfer},
@@ -45,6 +45,16 @@ impl Transfers {
     pub const NONE: Self = Self { each: 0, recovery: Recovery::Before };
 }
 
+/// The measured part of a run.
+pub struct Run {
+    pub blocks: u64,
+    pub took: Duration,
+    /// Processor time of the process.
+    pub processor: Duration,
+    /// Transactions or fires in the blocks.
+    pub done: u64,
+}
+
 /// Most blocks for each that was asked for, before the transfers count as stuck.
 const MOST_BLOCKS: u64 = 50;
 
@@ -57,7 +67,7 @@ pub fn real_time(
     transfers: Transfers,
     blocks: u64,
     mut observe: impl FnMut(&Arc<ExecutedBlock>),
-) -> (u64, Duration, u64) {
+) -> Run {
     loopback::run(Setup::new(validators, RUNNERS, Duration::ZERO), async |mut devnet| {
         let begun = Instant::now();
         devnet.start_all(None);
@@ -66,7 +76,7 @@ pub fn real_time(
         observe(&executed.recv().await.expect("a first block"));
         let _ = writeln!(io::stdout(), "first block after {:?}", begun.elapsed());
         let Transfers { each, recovery } = transfers;
-        let state = services.ledger.newest().state;
+        let state = services.ledger.head();
         let signed = (0..each * blocks).map(|number| {
             let from = (number % 4) as usize;
             let transfer = transfer(&state, from, number / 4, (from + 1) % 4);
@@ -89,25 +99,25 @@ pub fn real_time(
         if each > 0 {
             executed = executed.resubscribe();
         }
-        let (start, wanted) = (Instant::now(), each * blocks);
-        let (mut done, mut transactions) = (0, 0);
+        let (start, spent, wanted) = (Instant::now(), processor_time(), each * blocks);
+        let (mut made, mut done) = (0, 0);
         submit(2);
-        while done < blocks || transactions < wanted {
-            assert!(done < MOST_BLOCKS * blocks, "{transactions} of {wanted} transfers are final");
+        while made < blocks || done < wanted {
+            assert!(made < MOST_BLOCKS * blocks, "{done} of {wanted} transfers are final");
             let block = executed.recv().await.expect("the chain goes on, and is kept up with");
-            done += 1;
-            transactions += block.block.transactions.len() as u64;
+            made += 1;
+            done += block.block.transactions.len() as u64;
             observe(&block);
             // Blocks that came during the last submission are counted first.
             if executed.is_empty() {
                 submit(1);
             }
         }
-        let took = start.elapsed();
+        let (took, processor) = (start.elapsed(), processor_time().saturating_sub(spent));
         for index in 0..validators {
             devnet.stop(index).await;
         }
-        (done, took, transactions)
+        Run { blocks: made, took, processor, done }
     })
 }
 
@@ -124,7 +134,7 @@ def begin(ctx, payload):
 
 /// The next transaction of `account-0`.
 pub fn signed(services: &Services, budget: Budget, payload: Payload) -> SignedTransaction {
-    let state = services.ledger.newest().state;
+    let state = services.ledger.head();
     let sender = key("account-0");
     let next = state.account(&sender.address()).nonce;
     let nonce = services.mempool.with(|pool| pool.next_nonce(&sender.address(), next));
@@ -152,7 +162,7 @@ pub fn setup_for_fires() -> Setup {
 
 /// Runs for `blocks` blocks in each of which a thousand timers fire. `observe` is called with every
 /// block from the first on.
-pub fn fires(blocks: u64, mut observe: impl FnMut(&Arc<ExecutedBlock>)) -> (u64, Duration, u64) {
+pub fn fires(blocks: u64, mut observe: impl FnMut(&Arc<ExecutedBlock>)) -> Run {
     loopback::run(setup_for_fires(), async |mut devnet| {
         devnet.start_all(None);
         let services = devnet.validator(0).services().clone();
@@ -176,16 +186,16 @@ pub fn fires(blocks: u64, mut observe: impl FnMut(&Arc<ExecutedBlock>)) -> (u64,
             }
         }
         assert_eq!(fires, TIMERS, "all timers are there");
-        let (start, mut fired) = (Instant::now(), 0);
+        let (start, spent, mut done) = (Instant::now(), processor_time(), 0);
         for _ in 0..blocks {
             let block = executed.recv().await.expect("the chain goes on, and is kept up with");
-            fired += block.execution.fires.len() as u64;
+            done += block.execution.fires.len() as u64;
             observe(&block);
         }
-        let took = start.elapsed();
+        let (took, processor) = (start.elapsed(), processor_time().saturating_sub(spent));
         for index in 0..VALIDATORS {
             devnet.stop(index).await;
         }
-        (blocks, took, fired)
+        Run { blocks, took, processor, done }
     })
 }

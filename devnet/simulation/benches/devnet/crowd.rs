@@ -3,10 +3,10 @@
 use crate::{
     bare::ends,
     loopback,
-    process::{processor_time, resident},
+    process::processor_time,
     runners::{self, Gateways},
 };
-use commonware_runtime::Clock as _;
+use commonware_runtime::Clock;
 use cowboy_devnet::{
     orchestrator::ports::{self, Transport},
     sample::validator_name,
@@ -19,6 +19,7 @@ use cowboy_engine::{
 };
 use cowboy_simulation::Setup;
 use std::{
+    fs,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -42,7 +43,8 @@ pub struct Crowd {
     pub present: Duration,
     /// Resident memory in bytes per connection, for both ends together.
     pub bytes: u64,
-    /// Processor time per second while only blocks are made.
+    /// Processor time per second while only blocks are made, before the first runner and with all.
+    pub quiet: f64,
     pub busy: f64,
     /// Number of runners of the restarted validator.
     pub returning: usize,
@@ -67,21 +69,21 @@ pub fn crowd(runners: usize) -> Crowd {
             blocks.recv().await.expect("the chain goes on");
         }
 
+        let quiet = busy(&devnet.context).await;
         let (before, begun) = (resident(), Instant::now());
         let running = runners::start(&devnet, runners);
         runners::present(&services, runners).await;
         let took = begun.elapsed();
-        let connections = (0..VALIDATORS).map(|index| *gateways.of(index).count().borrow()).sum();
+        let gateway =
+            |index: usize| gateways.0.lock().expect("no other thread panics")[&index].clone();
+        let connections = (0..VALIDATORS).map(|index| *gateway(index).count().borrow()).sum();
         let bytes = resident().saturating_sub(before) / connections as u64;
 
-        let (spent, watched) = (processor_time(), Instant::now());
-        devnet.context.sleep(WATCHED).await;
-        let spent = processor_time().saturating_sub(spent);
-        let busy = spent.as_secs_f64() / watched.elapsed().as_secs_f64();
+        let busy = busy(&devnet.context).await;
 
-        let (restarted, returning) = (1, *gateways.of(1).count().borrow());
+        let (restarted, returning) = (1, *gateway(1).count().borrow());
         let gone = Instant::now();
-        gateways.of(restarted).close(&devnet.context).await;
+        gateway(restarted).close(&devnet.context).await;
         devnet.stop(restarted).await;
         // Its last connections are drained for a moment.
         let port = devnet.ports.quic[&validator_name(restarted)];
@@ -90,15 +92,23 @@ pub fn crowd(runners: usize) -> Crowd {
         }
         let (down, again) = (gone.elapsed(), Instant::now());
         devnet.start(restarted);
-        let mut count = gateways.of(restarted).count();
+        let mut count = gateway(restarted).count();
         count.wait_for(|count| *count == returning).await.expect("it goes on");
         let back = again.elapsed();
         futures::future::join_all(running.into_iter().map(|r| r.stop(&devnet.context))).await;
         for index in 0..VALIDATORS {
             devnet.stop(index).await;
         }
-        Crowd { connections, present: took, bytes, busy, returning, down, back }
+        Crowd { connections, present: took, bytes, quiet, busy, returning, down, back }
     })
+}
+
+/// The process's processor time per second, over [`WATCHED`].
+async fn busy(clock: &impl Clock) -> f64 {
+    let (spent, watched) = (processor_time(), Instant::now());
+    clock.sleep(WATCHED).await;
+    let spent = processor_time().saturating_sub(spent);
+    spent.as_secs_f64() / watched.elapsed().as_secs_f64()
 }
 
 /// The results of [`bare`].
@@ -212,4 +222,11 @@ async fn answer(connection: quinn::Connection, mut beat: Heartbeat) {
     while receive.read_exact(&mut beat.pong).await.is_ok() {
         send.write_all(&beat.ping).await.expect("the stream goes on");
     }
+}
+
+/// The process's resident memory in bytes (Linux only).
+fn resident() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = statm.split(' ').nth(1).expect("the second field");
+    pages.parse::<u64>().expect("a number") * rustix::param::page_size() as u64
 }

@@ -5,9 +5,9 @@
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
-//!   without a block time: with empty blocks, also of one validator, with 500 transfers submitted
-//!   per block, whose senders' keys are known or not, and with 1,000 timers that fire in each block
-//!   and reschedule themselves;
+//!   without a block time: with empty blocks, with 500 transfers submitted per block, whose
+//!   senders' keys are known or not, both also of one validator, and with 1,000 timers that fire in
+//!   each block and reschedule themselves;
 //! * `jobs`: time from the block that assigns a job to the start of its command, compared with the
 //!   round trip of a new stream on a bare QUIC connection, between blocks and right after a block;
 //! * `attacks`: number of 200 ms blocks in ten seconds, for an idle devnet and under attacks on the
@@ -40,7 +40,7 @@ mod runners;
 mod simulated;
 mod whole;
 
-use chain::{Recovery, Transfers};
+use chain::{Recovery, Run, Transfers};
 use cowboy_engine::primitives::InCby;
 use figures::times;
 use std::{
@@ -82,10 +82,14 @@ fn main() -> io::Result<()> {
         }
     }
     if wanted("transfers") {
-        let kinds = [("transfers", Recovery::Before), ("and their keys", Recovery::Submitted)];
-        for (name, recovery) in kinds {
+        let kinds = [
+            ("transfers", VALIDATORS, Recovery::Before),
+            ("and their keys", VALIDATORS, Recovery::Submitted),
+            ("transfers, one", 1, Recovery::Before),
+        ];
+        for (name, validators, recovery) in kinds {
             let transfers = Transfers { each: 500, recovery };
-            let run = chain::real_time(VALIDATORS, transfers, 100, |_| {});
+            let run = chain::real_time(validators, transfers, 100, |_| {});
             blocks(&format!("real time, 500 {name}"), run, "transactions")?;
         }
     }
@@ -144,11 +148,13 @@ fn main() -> io::Result<()> {
         writeln!(
             io::stdout(),
             "{runners} runners, {} connections: all present after {:.2?}, {:.1} KiB each, {:.0} % of \
-             a core at 1 s blocks; {} back {:.2?} after the start of their validator, down for {:.2?}",
+             a core at 1 s blocks, {:.0} % without runners; {} back {:.2?} after the start of their \
+             validator, down for {:.2?}",
             crowd.connections,
             crowd.present,
             crowd.bytes as f64 / 1024.0,
             crowd.busy * 100.0,
+            crowd.quiet * 100.0,
             crowd.returning,
             crowd.back,
             crowd.down,
@@ -175,14 +181,15 @@ fn committee(size: u32, done: &mut committees::Committee) -> io::Result<()> {
     )
 }
 
-/// Prints a result; `done` is the amount of `what` in the blocks.
-fn blocks(name: &str, (blocks, took, done): (u64, Duration, u64), what: &str) -> io::Result<()> {
-    let per_second = u128::from(blocks) * 10_000 / took.as_millis().max(1);
-    let each = done / blocks.max(1);
+/// Prints a run whose blocks contain `what`.
+fn blocks(name: &str, run: Run, what: &str) -> io::Result<()> {
+    let Run { blocks, took, processor, done } = run;
     writeln!(
         io::stdout(),
-        "{name:<31} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} {what} each",
-        per_second / 10,
-        per_second % 10,
+        "{name:<31} {blocks:>5} blocks in {took:.2?}: {:.1} blocks/s, {} {what} each, \
+         {:.2} ms of processor time per block",
+        blocks as f64 / took.as_secs_f64(),
+        done / blocks.max(1),
+        processor.as_secs_f64() * 1_000.0 / blocks as f64,
     )
 }

@@ -2,13 +2,6 @@
 
 use std::{fs, time::Duration};
 
-/// Its resident memory in bytes.
-pub fn resident() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = statm.split(' ').nth(1).expect("the second field");
-    pages.parse::<u64>().expect("a number") * rustix::param::page_size() as u64
-}
-
 /// Its processor time so far.
 pub fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");

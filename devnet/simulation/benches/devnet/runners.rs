@@ -25,16 +25,11 @@ use std::{
     time::Duration,
 };
 
-/// The gateways of a devnet's validators. Clones share them.
+/// The newest gateway of each validator that was started. Clones share them.
 #[derive(Clone, Default)]
-pub struct Gateways(Arc<Mutex<BTreeMap<usize, Gateway>>>);
+pub struct Gateways(pub Arc<Mutex<BTreeMap<usize, Gateway>>>);
 
 impl Gateways {
-    /// The newest gateway of a validator that has been started.
-    pub fn of(&self, index: usize) -> Gateway {
-        self.0.lock().expect("no other thread panics")[&index].clone()
-    }
-
     /// Serves runners with a new gateway each time a validator of `devnet` starts.
     pub fn serve(&self, devnet: &Devnet, limits: BucketLimits, block_time: Duration) -> Serve {
         let state = devnet.genesis.state().expect("a chain");
