@@ -1,7 +1,7 @@
 //! `anvil`: blocks of 500 transfers made by one anvil node, and by our validators.
 
 use crate::{
-    chain::{Recovery, Transfers, real_time},
+    chain::{Recovery, Run, Transfers, real_time},
     figures::Figures,
     transfer::{self, Payment},
 };
@@ -54,7 +54,7 @@ pub enum AnvilError {
 pub fn compare(program: &Path, blocks: u64, rounds: u64) -> Result<(), AnvilError> {
     let ours = |validators, recovery| {
         let transfers = Transfers { each: EACH, recovery };
-        let (blocks, took, done) = real_time(validators, transfers, blocks, |_| {});
+        let Run { blocks, took, done, .. } = real_time(validators, transfers, blocks, |_| {});
         (blocks as f64 / took.as_secs_f64(), done as f64 / took.as_secs_f64())
     };
     let mut rows = [

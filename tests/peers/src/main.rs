@@ -25,7 +25,8 @@ const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
 
 const USAGE: &str = "\
-cowboy-peers simplex [--block-time TIME] [--blocks N] [--rounds N]
+cowboy-peers simplex [--blocks N] [--rounds N]
+cowboy-peers simplex --block-time TIME [--validators N] [--blocks N] [--rounds N]
 cowboy-peers storage [--empty N] [--fires N] [--rounds N]
 cowboy-peers anvil --anvil PATH [--blocks N] [--rounds N]";
 
@@ -52,7 +53,8 @@ impl Arguments {
             "simplex" => {
                 let compared = if let Some(block_time) = self.option("--block-time") {
                     let block_time = parse_duration(block_time).ok()?;
-                    idle::compare(block_time, self.number("--blocks", 80)?, rounds)
+                    let validators = self.number("--validators", VALIDATORS as u64)? as usize;
+                    idle::compare(validators, block_time, self.number("--blocks", 80)?, rounds)
                 } else {
                     simplex::compare(self.number("--blocks", 1_000)?, rounds)
                 };

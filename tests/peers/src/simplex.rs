@@ -7,8 +7,9 @@
 
 use crate::{
     VALIDATORS,
-    chain::{Transfers, real_time},
+    chain::{Run, Transfers, real_time},
     figures::Figures,
+    process::processor_time,
 };
 use ::tokio::{sync::watch, time::timeout};
 use commonware_actor::Feedback;
@@ -78,47 +79,45 @@ pub enum SimplexError {
 /// Prints blocks per second of both, with four validators and with one.
 pub fn compare(blocks: u64, rounds: u64) -> Result<(), SimplexError> {
     for validators in [VALIDATORS, 1] {
-        let (mut alone, mut ours, mut ratios) =
-            (Figures::default(), Figures::default(), Figures::default());
+        let (mut alone, mut ours) = (Figures::default(), Figures::default());
+        let (mut ratios, mut work) = (Figures::default(), Figures::default());
         for round in 0..rounds {
-            let per_second = |took: Duration| blocks as f64 / took.as_secs_f64();
-            let devnet = || real_time(validators, Transfers::NONE, blocks, |_| {}).1;
+            let per_second = |run: &Run| run.blocks as f64 / run.took.as_secs_f64();
+            let devnet = || real_time(validators, Transfers::NONE, blocks, |_| {});
             // Which is first changes, because what one writes may keep the disk busy for the other.
             let (bare, devnet) = if round % 2 == 0 {
                 let bare = bare(validators, blocks)?;
-                (per_second(bare), per_second(devnet()))
+                (bare, devnet())
             } else {
                 let devnet = devnet();
-                (per_second(bare(validators, blocks)?), per_second(devnet))
+                (bare(validators, blocks)?, devnet)
             };
-            alone.push(bare);
-            ours.push(devnet);
-            ratios.push(devnet / bare);
+            alone.push(per_second(&bare));
+            ours.push(per_second(&devnet));
+            ratios.push(per_second(&devnet) / per_second(&bare));
+            work.push(bare.processor.as_secs_f64() / devnet.processor.as_secs_f64());
         }
         println!("{validators} validators, {blocks} empty blocks, {rounds} rounds, blocks/s:");
         println!("  Simplex alone       {}", alone.range(1));
         println!("  devnet              {}", ours.range(1));
         println!("  devnet to Simplex   {}", ratios.range(2));
+        println!("  of its processor time, Simplex alone takes {}", work.range(2));
     }
     Ok(())
 }
 
-/// The time from the first block on in which `validators` validators finalize `blocks` more.
-fn bare(validators: usize, blocks: u64) -> Result<Duration, SimplexError> {
-    alone(validators, Duration::ZERO, async |height| {
-        reach(height, 1).await?;
-        let (begun, start) = (*height.borrow(), Instant::now());
-        reach(height, begun + blocks).await?;
-        Ok(start.elapsed())
-    })
+/// The run from the first block on in which `validators` validators finalize `blocks` more.
+fn bare(validators: usize, blocks: u64) -> Result<Run, SimplexError> {
+    alone(validators, Duration::ZERO, 1, blocks)
 }
 
-/// Runs Simplex alone with blocks of this time, while `watch` follows the first validator's height.
-pub fn alone<T>(
+/// The run from block `first` on in which `validators` validators finalize `blocks` more.
+pub fn alone(
     validators: usize,
     block_time: Duration,
-    watch: impl AsyncFnOnce(&mut watch::Receiver<u64>) -> Result<T, SimplexError>,
-) -> Result<T, SimplexError> {
+    first: u64,
+    blocks: u64,
+) -> Result<Run, SimplexError> {
     let folder = tempfile::tempdir()?;
     // As `tests/validators/loopback.rs` does for our validators.
     let config = tokio::Config::new()
@@ -131,22 +130,24 @@ pub fn alone<T>(
         let keys = (0..validators).map(|index| validator_keys(index).consensus);
         let known: Vec<(PublicKey, u16)> =
             keys.zip(&names).map(|(key, name)| (key.public_key(), ports.p2p[name])).collect();
-        let (first, mut height) = watch::channel(0);
+        let (newest, mut height) = watch::channel(0);
         let mut running = Vec::new();
         for index in 0..validators {
             // Only the first validator's blocks are counted, as with ours.
-            let reports = if index == 0 { first.clone() } else { watch::channel(0).0 };
+            let reports = if index == 0 { newest.clone() } else { watch::channel(0).0 };
             let timing = Timing::new(block_time);
             running.push(start(&context, index, known.clone(), timing, reports).await?);
         }
-        let watched = watch(&mut height).await;
+        reach(&mut height, first).await?;
+        let (begun, start, spent) = (*height.borrow(), Instant::now(), processor_time());
+        reach(&mut height, begun + blocks).await?;
+        let (took, processor) = (start.elapsed(), processor_time().saturating_sub(spent));
         running.iter().for_each(Handle::abort);
-        watched
+        Ok(Run { blocks, took, processor, done: 0 })
     })
 }
 
-/// Waits until `height` is at least `wanted`.
-pub async fn reach(height: &mut watch::Receiver<u64>, wanted: u64) -> Result<(), SimplexError> {
+async fn reach(height: &mut watch::Receiver<u64>, wanted: u64) -> Result<(), SimplexError> {
     let reached = timeout(PATIENCE, height.wait_for(|height| *height >= wanted)).await;
     if reached.is_ok_and(|reached| reached.is_ok()) {
         return Ok(());
