@@ -146,7 +146,7 @@ fn a_runners_process_is_limited_steered_and_started_again() {
     wait_until("it answers", || load("baker")["running"] == true);
     kill_process(able, Signal::ABORT).unwrap();
     wait_until("its death is known", || {
-        runtime.block_on(client.runner_load("able")).unwrap().running == false
+        !runtime.block_on(client.runner_load("able")).unwrap().running
     });
     let log = home.run(&["devnet", "logs", "-n", "1000"]).stdout;
     assert!(log.contains("runner=able how=its process was ended by signal 6"), "{log}");

@@ -97,7 +97,7 @@ pub fn write_manifests(devnet: &ContainerDevnet<'_>, dir: &Path) -> Result<(), M
     let authority = Authority::new()?;
     let chain = BTreeMap::from([
         ("genesis.json".to_owned(), devnet.document.to_json()),
-        ("peers.yaml".to_owned(), devnet.peers(&host).to_yaml()),
+        ("peers.yaml".to_owned(), devnet.peers(host).to_yaml()),
         ("ca.pem".to_owned(), authority.certificate().to_owned()),
     ]);
     let mut keys = BTreeMap::new();

@@ -152,7 +152,7 @@ impl Requests {
         config: NodesConfig,
     ) -> Result<Supervised, OrchestratorError> {
         let stop_timeout = if config.handout.is_some() { STOP_TIMEOUT_APART } else { STOP_TIMEOUT };
-        let nodes = Nodes::start_all(&context, config).await?;
+        let nodes = Box::pin(Nodes::start_all(&context, config)).await?;
         let (failed, failures) = mpsc::channel(FAILURES);
         let shutdown = self.shutdown.clone();
         let task = context

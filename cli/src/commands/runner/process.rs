@@ -329,7 +329,7 @@ impl Start {
             Some(genesis) => root(&trust::loaded(genesis)?, genesis)?,
             None => self.trust(&api)?,
         };
-        Ok(Joined { trust, api, devnet, client })
+        Ok(Joined { api, trust, devnet, client })
     }
 
     fn name(&self, file: &Path) -> Result<Name, CliError> {
