@@ -20,8 +20,8 @@ use std::{
 const VERSIONS: [&str; 2] = ["1.33", "1.37"];
 
 fn plan(topology: &str) -> Plan {
-    let parsed = Topology::parse(topology, "devnet.yaml").unwrap();
-    parsed.resolve(&Overrides::default(), topology, "devnet.yaml").unwrap()
+    let parsed = Topology::parse(topology, "devnet.yaml").expect("it is a topology");
+    parsed.resolve(&Overrides::default(), topology, "devnet.yaml").expect("it is a plan")
 }
 
 fn write(topology: &str, dir: &Path) -> Result<(), ManifestError> {
@@ -33,13 +33,13 @@ fn write(topology: &str, dir: &Path) -> Result<(), ManifestError> {
 /// All objects of a folder, by kind and name.
 fn objects(dir: &Path) -> BTreeMap<(String, String), Value> {
     let mut all = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(dir).expect("it is written") {
+        let path = entry.expect("it can be read").path();
         if path.is_file() {
-            let text = fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).expect("it can be read");
             for part in serde_yaml::Deserializer::from_str(&text) {
-                let object: Value = serde::Deserialize::deserialize(part).unwrap();
-                let word = |value: &Value| value.as_str().unwrap().to_owned();
+                let object: Value = serde::Deserialize::deserialize(part).expect("it is YAML");
+                let word = |value: &Value| value.as_str().expect("it is a text").to_owned();
                 all.insert((word(&object["kind"]), word(&object["metadata"]["name"])), object);
             }
         }
