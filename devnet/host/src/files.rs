@@ -172,7 +172,7 @@ mod tests {
     fn a_process_has_a_lock_open_as_long_as_it_holds_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let own = std::process::id();
+        let own = process::id();
         assert!(!has_open(own, &path), "it is not there");
         let lock = take_lock(&path).unwrap();
         assert!(has_open(own, &path) && !has_open(1, &path));
