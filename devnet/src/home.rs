@@ -336,6 +336,7 @@ impl DevnetHome {
             "processes",
             "nodes",
             "handout",
+            "compose",
         ];
         let folders = folders.map(|folder| self.path.join(folder));
         let mut all = [&self.path].into_iter().chain(&folders);
@@ -530,10 +531,14 @@ pub fn part_before(log: &Path) -> PathBuf {
 /// Whether a directory, by its path in a devnet's folder, contains jobs' own files.
 fn is_of_jobs(path: &Path) -> bool {
     let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
-    // Artifacts have names chosen by a job, below its run, its id and its attempt.
+    // A runner in a container has a home among the nodes. Artifacts have names chosen by a job,
+    // below its run, its id and its attempt.
     matches!(
         parts[..],
-        ["jobs"] | ["processes" | "nodes", _, "jobs"] | ["lease", "artifacts", _, _, _]
+        ["jobs"]
+            | ["processes" | "nodes", _, "jobs"]
+            | ["nodes", _, _, "processes", _, "jobs"]
+            | ["lease", "artifacts", _, _, _]
     )
 }
 

@@ -4,7 +4,8 @@ use crate::{
     shape,
     support::{Folder, outcome},
 };
-use std::{fs, io::Read as _, net::TcpListener, process::Stdio};
+use serde_json::Value;
+use std::{fs, io::Read as _, net::TcpListener, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 #[test]
 fn a_template_validates() {
@@ -43,6 +44,48 @@ fn a_topology_resolves_to_json_and_yaml() {
     let lines = folder.prints(&["devnet", "validate", "small.yaml", "-o", "jsonl"]);
     assert_eq!(lines.lines().count(), 1);
     shape::seen(&["devnet validate"]);
+}
+
+#[test]
+fn containers_are_exported_for_this_user_only() {
+    let folder = Folder::new();
+    let text = "name: small\nimage: registry.example/small:1\nrunners: 1\nvalidators:\n\
+                - {name: alpha, memory: 512MB, restart: true, env: {ODD: 'a $HOME: b'}}\n";
+    fs::write(folder.path("small.yaml"), text).unwrap();
+    for kind in ["compose", "kubernetes"] {
+        let export = ["devnet", "export", kind, kind, "-f", "small.yaml"];
+        let told: Value =
+            serde_json::from_str(&folder.prints(&[&export[..], &["-o", "json"]].concat())).unwrap();
+        assert_eq!((&told["validators"], &told["runners"]), (&1.into(), &1.into()));
+        let said = folder.fails(8, &export);
+        assert!(said.contains("is not empty"), "{said}");
+        let mut folders = vec![folder.path(kind)];
+        while let Some(next) = folders.pop() {
+            for entry in fs::read_dir(next).unwrap() {
+                let entry = entry.unwrap();
+                let open = entry.metadata().unwrap().permissions().mode() & 0o077;
+                assert_eq!(open, 0, "{}", entry.path().display());
+                folders.extend(entry.path().is_dir().then(|| entry.path()));
+            }
+        }
+    }
+    let text = fs::read_to_string(folder.path("compose/compose.yaml")).unwrap();
+    let file: Value = serde_yaml::from_str(&text).unwrap();
+    let alpha = &file["services"]["alpha"];
+    assert_eq!(alpha["image"], "registry.example/small:1");
+    assert_eq!(
+        (&alpha["restart"], &alpha["mem_limit"]),
+        (&"on-failure".into(), &512_000_000.into())
+    );
+    assert_eq!(alpha["environment"]["ODD"], "a $$HOME: b", "a variable of the file has one dollar");
+    let runner = &file["services"]["runner-0"];
+    assert_eq!(runner["depends_on"]["alpha"]["condition"], "service_healthy");
+    assert!(text.contains("restart: \"no\"\n"), "YAML 1.1 has it as a truth value: {text}");
+    let peers = fs::read_to_string(folder.path("compose/shared/peers.yaml")).unwrap();
+    assert!(peers.contains("p2p: alpha:9000") && peers.contains("https://alpha:9002"), "{peers}");
+    let key = fs::read_to_string(folder.path("compose/validators/alpha/key")).unwrap();
+    assert!(!text.contains(key.trim()));
+    shape::seen(&["devnet export compose", "devnet export kubernetes"]);
 }
 
 #[test]

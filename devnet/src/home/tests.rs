@@ -128,7 +128,12 @@ fn what_a_devnet_does_not_put_into_its_folder_is_refused() {
         refuses(&path);
         fs::remove_file(&path).unwrap();
     }
-    for place in ["jobs/x/link", "processes/own/jobs/link", "lease/artifacts/r/j/1/link"] {
+    for place in [
+        "jobs/x/link",
+        "processes/own/jobs/link",
+        "nodes/boxed/one/processes/boxed/jobs/link",
+        "lease/artifacts/r/j/1/link",
+    ] {
         let path = devnet.path().join(place);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(elsewhere.path(), &path).unwrap();

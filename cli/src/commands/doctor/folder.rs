@@ -372,6 +372,13 @@ fn keys(devnet: &DevnetHome) -> Vec<Finding> {
             secrets.push(entry.path().join("token"));
         }
     }
+    let contained = devnet.compose_path();
+    secrets.extend([contained.join("ca.key"), contained.join("shared/api.token")]);
+    for kind in ["validators", "runners"] {
+        for entry in fs::read_dir(contained.join(kind)).into_iter().flatten().flatten() {
+            secrets.extend(["key", "tls.key"].map(|file| entry.path().join(file)));
+        }
+    }
     secrets.extend(
         files(&devnet.handout_path())
             .filter(|file| file.extension().is_some_and(|extension| extension == "key")),

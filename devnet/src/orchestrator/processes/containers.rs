@@ -7,6 +7,7 @@ use crate::{
     topology::Name,
     types::RunnerLoad,
 };
+use commonware_utils::sync::Mutex;
 use cowboy_engine::registry::Ability;
 use cowboy_host::{files, process::locate};
 use cowboy_lease::runner::container::{AskError, Choice, Engine};
@@ -42,6 +43,8 @@ pub(super) struct Containers {
     engine: Arc<ComposeEngine>,
     site: Arc<ComposeSite>,
     home: PathBuf,
+    /// The file by which the containers were made last.
+    made: Arc<Mutex<Option<String>>>,
 }
 
 /// One node's container.
@@ -104,7 +107,8 @@ impl Containers {
         let site = ComposeSite::new(dir, nodes, home.name(), engine.engine.user());
         let site = ComposeSite { supervised: true, ..site };
         let home = home.path().to_owned();
-        let all = Self { engine: Arc::new(engine), site: Arc::new(site), home };
+        let (engine, site, made) = (Arc::new(engine), Arc::new(site), Arc::default());
+        let all = Self { engine, site, home, made };
         all.remove().await?;
         Ok(all)
     }
@@ -118,11 +122,12 @@ impl Containers {
             format!("there is no image `{image}`: docker build --tag {image} . makes it ({error})")
         })?;
         let file = self.site.dir.join(COMPOSE_FILE);
-        let before = files::read_if_there(&file).map_err(|error| error.to_string())?;
         self.site.write(devnet).map_err(|error| error.to_string())?;
         let now = files::read_if_there(&file).map_err(|error| error.to_string())?;
-        if before != now {
+        let as_before = *self.made.lock() == now;
+        if !as_before {
             self.compose(&["up", "--no-start"]).await?;
+            *self.made.lock() = now;
         }
         Ok(())
     }
