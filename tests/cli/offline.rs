@@ -224,7 +224,7 @@ fn a_stopped_devnet_is_told_apart() {
     ");
     let status = folder.run(&["devnet", "status", "-o", "json"]);
     assert_eq!(status.code, 4, "{status:?}");
-    let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
     assert_eq!(status["running"], false);
     assert_eq!(status["validators"][0]["status"], "stopped");
     let down = folder.run(&["devnet", "down", "idle", "--quiet"]);
