@@ -250,6 +250,8 @@ paths! {
     pub handout_path = "handout";
     /// The files that nodes in containers are started with.
     pub compose_path = "compose";
+    /// The manifests of nodes in a cluster, and what they are made of.
+    pub kubernetes_path = "kubernetes";
     /// The chain of such validators, as the devnet's process follows it.
     pub followed_path = "data/followed";
 }
@@ -337,6 +339,7 @@ impl DevnetHome {
             "nodes",
             "handout",
             "compose",
+            "kubernetes",
         ];
         let folders = folders.map(|folder| self.path.join(folder));
         let mut all = [&self.path].into_iter().chain(&folders);
@@ -487,6 +490,7 @@ impl Lock {
             home.nodes_path(),
             home.handout_path(),
             home.compose_path(),
+            home.kubernetes_path(),
         ];
         for folder in chain.into_iter().chain(work) {
             remove_dir(&folder)?;

@@ -22,6 +22,7 @@
 //! | [`sample`] | the chain that tests and simulations begin with |
 //! | [`api`] | the control API: server, routes, events |
 //! | [`home`] | a devnet's folder, and the lock that shows whether it runs |
+//! | [`rotating`] | a log file with a maximum length |
 //! | [`snapshot`] | saving and restoring a devnet's folder |
 //! | [`client`] | typed requests to a running devnet |
 //! | [`verification`] | a client's verification of a devnet's answers, from genesis |
@@ -44,6 +45,7 @@ pub mod home;
 pub mod orchestrator;
 pub mod pool;
 pub mod report;
+pub mod rotating;
 pub mod runner;
 pub mod sample;
 pub mod snapshot;

@@ -5,7 +5,7 @@
 //! them.
 
 use cowboy_devnet::{
-    handout::{ContainerDevnet, GenesisDocument, ManifestError, write_manifests},
+    handout::{ClusterSite, ContainerDevnet, GenesisDocument, ManifestError, OWNER, Supervision},
     orchestrator::genesis::genesis,
     topology::{Overrides, Plan, Topology},
 };
@@ -28,7 +28,8 @@ fn plan(topology: &str) -> Plan {
 fn write(topology: &str, dir: &Path) -> Result<(), ManifestError> {
     let plan = plan(topology);
     let document = GenesisDocument::of(&plan, genesis(&plan));
-    write_manifests(&ContainerDevnet::of(&plan, &document), dir)
+    let devnet = ContainerDevnet::of(&plan, &document);
+    ClusterSite::new(&devnet, dir.to_owned()).write(&devnet)
 }
 
 /// All objects of a folder, by kind and name.
@@ -106,6 +107,44 @@ fn the_objects_refer_to_each_other() {
     }
 }
 
+/// By its label a devnet's process finds and removes all that it has made.
+#[test]
+fn all_that_a_devnets_process_makes_has_its_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(TOPOLOGY);
+    let document = GenesisDocument::of(&plan, genesis(&plan));
+    let devnet = ContainerDevnet::of(&plan, &document);
+    let (manifests, keys) = (folder.path().join("manifests"), folder.path().to_owned());
+    let supervision = Supervision { owner: "0123456789abcdef".to_owned(), keys };
+    let mut site = ClusterSite::new(&devnet, manifests.clone());
+    site.supervision = Some(supervision);
+    // A validator that has left keeps its number.
+    site.validators.insert(1, "left".parse().unwrap());
+    site.write(&devnet).unwrap();
+    let all = objects(&manifests);
+    assert_eq!(all.len(), 12);
+    let owner = |metadata: &Value| metadata["labels"][OWNER] == "0123456789abcdef";
+    for ((kind, name), object) in &all {
+        assert!(owner(&object["metadata"]), "{kind} {name}");
+    }
+    let get = |kind: &str, name: &str| &all[&(kind.to_owned(), name.to_owned())];
+    let set = &get("StatefulSet", "range-validator")["spec"];
+    assert!(owner(&set["template"]["metadata"]), "pods");
+    assert!(owner(&set["volumeClaimTemplates"][0]["metadata"]), "volumes");
+    assert_eq!((&set["replicas"], &set["updateStrategy"]["type"]), (&5.into(), &"OnDelete".into()));
+    assert_eq!(set["template"]["spec"]["containers"][0]["command"][0], "sh");
+    assert_eq!(site.pod(&"beta".parse().unwrap()).as_deref(), Some("range-validator-2"));
+    let peers = get("ConfigMap", "range-chain")["data"]["peers.yaml"].as_str().unwrap();
+    assert!(peers.contains("p2p: range-validator-2.range-validator:9000"), "{peers}");
+    assert!(!peers.contains("range-validator-1."), "{peers}");
+
+    // A pod's node goes on with its authority and its token.
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let before = (read("ca.pem"), read("api.token"));
+    site.write(&devnet).unwrap();
+    assert_eq!((read("ca.pem"), read("api.token")), before);
+}
+
 #[test]
 fn what_pods_cannot_have_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,6 +156,13 @@ fn what_pods_cannot_have_is_refused() {
     refused("- {name: a}\n- {name: b, cpus: '0'}\n", "`b` has `cpus`, which a pod does not have");
     refused("- {name: a}\n- {name: b, memory: 1GB}\n", "`a` and `b` are run differently");
     refused("- {name: a, binary: ./x}\n", "`a` has a `binary`");
+
+    // A topology for a cluster says so where it is written.
+    let text = "hosts: kubernetes\nvalidators:\n- {name: a}\n- {name: b, cpus: '0'}\n";
+    let topology = Topology::parse(text, "devnet.yaml").unwrap();
+    let error = topology.resolve(&Overrides::default(), text, "devnet.yaml").unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("devnet.yaml:4") && said.contains("a pod does not have it"), "{said}");
 }
 
 #[test]

@@ -120,8 +120,14 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
     http::start(LIMITS.into(), listener, None, |_| router)
 }
 
+/// The time limit for starting or stopping a node, which may execute blocks again, or wait for its
+/// pod.
+pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for saving a devnet, which copies its whole folder.
 const SAVING: Duration = Duration::from_secs(3_600);
+
+/// The beginnings of routes that start or stop nodes.
+const CHANGING: [&str; 3] = ["/v1/validators", "/v1/runners", "/v1/faults"];
 
 /// Whose requests are answered.
 #[derive(Clone)]
@@ -199,8 +205,14 @@ async fn guard(
             ApiError::bad_request(format!("the body is longer than {BODY_LIMIT} bytes"))
                 .status(StatusCode::PAYLOAD_TOO_LARGE)
         })?;
-        let saves = parts.method == Method::POST && parts.uri.path() == routes::SNAPSHOTS;
-        let limit = if saves { SAVING } else { limit };
+        let path = parts.uri.path();
+        let limit = match parts.method {
+            Method::POST if path == routes::SNAPSHOTS => SAVING,
+            Method::POST | Method::DELETE if CHANGING.iter().any(|of| path.starts_with(of)) => {
+                limit.max(CHANGE_TIMEOUT)
+            }
+            _ => limit,
+        };
         let handled = next.run(Request::from_parts(parts, Body::from(body)));
         timeout(limit.saturating_sub(begun.elapsed()), handled).await.map_err(late(limit))
     };

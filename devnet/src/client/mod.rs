@@ -11,6 +11,7 @@ pub use cowboy_host::http::REQUEST_TIMEOUT;
 pub use events::EventStream;
 
 use crate::{
+    api::server::CHANGE_TIMEOUT,
     home::{DevnetHome, DevnetState, HomeError},
     topology::Name,
     types::{ErrorBody, ErrorCode, ErrorDetail},
@@ -225,6 +226,15 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         self.post_to(path, &(), body).await
+    }
+
+    /// Posts what starts or stops a node, and waits as long as the server does.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.clone().with_timeout(CHANGE_TIMEOUT.max(self.timeout)).post(path, body).await
     }
 
     async fn post_to<T: DeserializeOwned>(

@@ -1,6 +1,6 @@
 //! The requests, one per route of the API.
 
-use super::{BlockAt, Client, ClientError, EventStream, malformed};
+use super::{BlockAt, CHANGE_TIMEOUT, Client, ClientError, EventStream, malformed};
 use crate::types::{
     Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance, AdvanceRequest,
     Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery, CommitRequest,
@@ -90,26 +90,26 @@ requests! {
     /// A running validator's connections to runners.
     validator_links(validator: &str) -> Vec<ConnectedRunner> = get ["validators", validator, "links"], &();
     /// Stops a validator.
-    stop_validator(validator: &str) -> Validator = post ["validators", validator, "stop"], &();
+    stop_validator(validator: &str) -> Validator = change ["validators", validator, "stop"], &();
     /// Starts a stopped validator.
-    start_validator(validator: &str) -> Validator = post ["validators", validator, "start"], &();
+    start_validator(validator: &str) -> Validator = change ["validators", validator, "start"], &();
     /// Restarts a validator, running or not, without its stored chain, which it fetches from the
     /// others.
-    resync_validator(validator: &str) -> Validator = post ["validators", validator, "resync"], &();
+    resync_validator(validator: &str) -> Validator = change ["validators", validator, "resync"], &();
     /// Tells a node in a process of its own where its chain's validators are.
     set_peers(peers: &NodePeers) -> NodePeers = post ["peers"], peers;
     /// Lets a validator's own process run the program at this absolute path.
     upgrade_validator(validator: &str, binary: &str) -> Validator
-        = post ["validators", validator, "upgrade"], &UpgradeRequest { binary: binary.to_owned() };
+        = change ["validators", validator, "upgrade"], &UpgradeRequest { binary: binary.to_owned() };
     /// Starts a validator that follows the chain; `None` picks any free name.
     add_validator(name: Option<&str>) -> Validator
-        = post ["validators"], &JoinRequest { name: name.map(str::to_owned) };
+        = change ["validators"], &JoinRequest { name: name.map(str::to_owned) };
     /// Stops and removes a validator that is in no committee.
-    remove_validator(validator: &str) -> Left = post ["validators", validator, "leave"], &();
+    remove_validator(validator: &str) -> Left = change ["validators", validator, "leave"], &();
     /// The faults in force, the oldest first.
     faults() -> Vec<Fault> = get ["faults"], &();
     /// Injects a fault.
-    lay_fault(request: &FaultRequest) -> Fault = post ["faults"], request;
+    lay_fault(request: &FaultRequest) -> Fault = change ["faults"], request;
     /// Tells a node in a process of its own which faults to carry out; returns them.
     carry_out(orders: &FaultOrders) -> Vec<Fault> = post ["faults", "orders"], orders;
     /// Actors, newest first.
@@ -250,7 +250,8 @@ impl Client {
     /// Heals every fault, the one with a number, or those on a node; returns the healed faults.
     pub async fn heal_faults(&self, which: Option<&str>) -> Result<Vec<Fault>, ClientError> {
         let path = [&["faults"], which.as_slice()].concat();
-        let request = self.request(Method::DELETE, &path, &()).timeout(self.timeout);
+        let limit = CHANGE_TIMEOUT.max(self.timeout);
+        let request = self.request(Method::DELETE, &path, &()).timeout(limit);
         self.answer(&path, self.authorized(request)).await
     }
 

@@ -129,7 +129,7 @@ impl<'a> ContainerDevnet<'a> {
         Ok(())
     }
 
-    pub(super) fn peers(&self, host: impl Fn(&Name) -> String) -> Peers {
+    pub(crate) fn peers(&self, host: impl Fn(&Name) -> String) -> Peers {
         let place = |validator: &ContainerValidator| {
             let host = host(&validator.name);
             ValidatorPlace {

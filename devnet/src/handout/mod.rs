@@ -4,7 +4,7 @@
 //! Neither contains a secret. A node's key is a file of its own ([`key`](crate::runner::key)).
 //!
 //! Nodes in containers get these files and more ([`ContainerDevnet`]), in the form that the program
-//! that runs the containers reads ([`ComposeSite`], [`write_manifests`]).
+//! that runs the containers reads ([`ComposeSite`], [`ClusterSite`]).
 
 mod authority;
 mod compose;
@@ -21,7 +21,7 @@ pub use containers::{
     API_PORT, ContainerDevnet, ContainerRunner, ContainerValidator, P2P_PORT, QUIC_PORT,
 };
 pub use document::GenesisDocument;
-pub use kubernetes::{ManifestError, write_manifests};
+pub use kubernetes::{ClusterSite, ManifestError, OWNER, RunMark, Supervision};
 pub use peers::{JoinedKeys, Peers, PeersError, ValidatorPlace};
 pub use versions::{UnfitVersions, Versions};
 

@@ -259,10 +259,7 @@ async fn run(
                         let error = error.to_string();
                         down.then(|| nodes.died(&name, error.clone())).map(|()| (name, error))
                     }
-                    EndedNode::Process(name, how) => {
-                        nodes.process_ended(&name, &how).await;
-                        Some((name, how))
-                    }
+                    EndedNode::Process(event) => nodes.process_event(event).await,
                     EndedNode::Runner(name, end) => {
                         nodes.runner_ended(&name, end).await;
                         None

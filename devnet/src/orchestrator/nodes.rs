@@ -14,7 +14,7 @@ use super::{
     home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
-    processes::{Handout, ProcessEnd, Processes, ProcessesConfig},
+    processes::{Handout, NodeEvent, ProcessEnd, Processes, ProcessesConfig},
     readiness,
 };
 use crate::{
@@ -513,9 +513,10 @@ impl Nodes {
             let name = name.clone();
             validator.handle.ended().map(move |error| EndedNode::Here(name, error)).boxed()
         });
-        let apart = self.processes.as_mut().map(|processes| {
-            processes.ended().map(|(name, how)| EndedNode::Process(name, how)).boxed()
-        });
+        let apart = self
+            .processes
+            .as_mut()
+            .map(|processes| processes.event().map(EndedNode::Process).boxed());
         let runners = self.runners.ended();
         let runners = runners.map(|(name, end)| EndedNode::Runner(name, end)).boxed();
         let all: Vec<_> = running.chain(apart).chain([runners]).collect();
@@ -531,14 +532,34 @@ impl Nodes {
         }
     }
 
-    /// Handles a process that has ended by itself: starts it again if the topology asks for that.
-    pub(super) async fn process_ended(&mut self, name: &Name, how: &str) {
-        let (Some(processes), Some(member)) =
-            (&mut self.processes, self.config.members.get(name.as_str()))
-        else {
-            return;
-        };
-        let mut how = how.to_owned();
+    /// Handles what has happened to a process by itself. One that has ended is started again if the
+    /// topology asks for that. Returns the node that is down with how.
+    pub(super) async fn process_event(&mut self, event: NodeEvent) -> Option<(Name, String)> {
+        let (NodeEvent::Ended(name, _) | NodeEvent::Returned(name, _)) = &event;
+        let name = name.clone();
+        let member = self.config.members.get(name.as_str())?.clone();
+        let (processes, members) = (self.processes.as_mut()?, self.config.members.all());
+        match event {
+            NodeEvent::Returned(_, returned) => {
+                let error = processes.returned(&member, members, *returned).await.err()?;
+                processes.bury(&name, &error);
+                Some((name, error))
+            }
+            NodeEvent::Ended(_, end) => {
+                if end.replaced {
+                    processes.bury(&name, &end.how);
+                    processes.await_return(&member, members).await;
+                } else {
+                    self.process_ended(&member, &end.how).await;
+                }
+                Some((name, end.how))
+            }
+        }
+    }
+
+    async fn process_ended(&mut self, member: &Member, how: &str) {
+        let Some(processes) = &mut self.processes else { return };
+        let (name, mut how) = (&member.name, how.to_owned());
         while processes.bury(name, &how) {
             match processes.start(member, self.config.members.all(), false).await {
                 Ok(()) => return,
@@ -573,8 +594,8 @@ impl Nodes {
 /// A node that has ended by itself.
 pub(super) enum EndedNode {
     Here(Name, EngineError),
-    /// Its own process has ended, with how.
-    Process(Name, String),
+    /// Something has happened to its own process.
+    Process(NodeEvent),
     /// A runner's own process.
     Runner(Name, ProcessEnd),
 }

@@ -49,6 +49,9 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
     for validator in &running {
         nodes.stop(validator).await;
     }
+    if let Some(processes) = &nodes.processes {
+        processes.gather().await;
+    }
     let copying = spawn_blocking(move || snapshots.copy(&home, name.as_ref(), Timestamp::now()));
     let copied = match copying.await {
         Ok(copied) => copied.map_err(SaveError::from),

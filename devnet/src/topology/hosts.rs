@@ -22,6 +22,9 @@ const MAX_IMAGE_BYTES: usize = 255;
 /// The variables of the program itself that a topology may set.
 const OWN_VARIABLES: [&str; 1] = ["COWBOYCTL_LOG"];
 
+/// The settings of a process that a pod does not have.
+const NOT_FOR_PODS: [&str; 3] = ["binary", "cpus", "core_dumps"];
+
 /// Where a devnet's nodes run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -33,6 +36,8 @@ pub enum Hosts {
     Process,
     /// Each in a container, by the user's own `docker compose` or `podman compose`.
     Compose,
+    /// Each in a pod of a cluster, by the user's own `kubectl`.
+    Kubernetes,
 }
 
 /// The image of nodes in containers.
@@ -107,9 +112,12 @@ impl ProcessPlan {
         ];
         let first = given.iter().find(|(_, given)| *given);
         if let Some((field, _)) = first.filter(|_| hosts == Hosts::InProcess) {
-            let message =
-                "it is for a process of its own: expected with `hosts: process` or `compose`";
+            let message = "it is for a process of its own: expected with `hosts: process`, `compose` or `kubernetes`";
             return refused(field, message.to_owned());
+        }
+        let unfit = given.iter().find(|(field, given)| *given && NOT_FOR_PODS.contains(field));
+        if let Some((field, _)) = unfit.filter(|_| hosts == Hosts::Kubernetes) {
+            return refused(field, "a pod does not have it".to_owned());
         }
         if let Some(memory) = self.memory.filter(|memory| *memory < MIN_MEMORY) {
             return refused("memory", format!("{memory}, expected {MIN_MEMORY} or more"));

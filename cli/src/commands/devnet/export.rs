@@ -9,8 +9,8 @@ use crate::{
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
     handout::{
-        ComposeSite, ContainerDevnet, GenesisDocument, ManifestError, Peers, ValidatorPlace,
-        write_manifests,
+        ClusterSite, ComposeSite, ContainerDevnet, GenesisDocument, ManifestError, Peers,
+        ValidatorPlace,
     },
     home::new_token,
     orchestrator::{
@@ -46,7 +46,8 @@ pub enum Export {
     /// Write manifests for a Kubernetes cluster
     ///
     /// They are for `kubectl apply`: a StatefulSet of validators and one of runners, with all that
-    /// these need. Every pod runs the topology's image.
+    /// these need. Every pod runs the topology's image. `devnet up` with `hosts: kubernetes` writes
+    /// and applies such manifests itself.
     Kubernetes(Exporting),
 }
 
@@ -96,7 +97,8 @@ impl Export {
             }
             Self::Kubernetes(_) => {
                 let devnet = ContainerDevnet::of(&plan, &document);
-                write_manifests(&devnet, dir).map_err(|error| match error {
+                let site = ClusterSite::new(&devnet, dir.clone());
+                site.write(&devnet).map_err(|error| match error {
                     ManifestError::Files(_) => CliError::failed(error.to_string()),
                     _ => CliError::new(Exit::Usage, error.to_string()),
                 })?;

@@ -1,9 +1,6 @@
 //! A devnet in this process: its log, its signals, and the lines about its blocks.
 
-use super::{
-    ready::{UpReport, warn_of_dead},
-    rotating::Rotating,
-};
+use super::ready::{UpReport, warn_of_dead};
 use crate::{
     commands::{runtime, to_end},
     context::Context,
@@ -17,6 +14,7 @@ use cowboy_devnet::{
         home::{DevnetHome, Lock, part_before},
         ports::PortError,
     },
+    rotating::Rotating,
     topology::Plan,
     types::BlockNotice,
 };

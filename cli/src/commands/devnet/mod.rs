@@ -10,7 +10,6 @@ mod logs;
 mod ready;
 pub(super) mod report;
 pub(super) mod rm;
-mod rotating;
 pub(super) mod snapshot;
 pub(super) mod status;
 pub(super) mod up;

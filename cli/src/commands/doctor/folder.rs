@@ -379,6 +379,9 @@ fn keys(devnet: &DevnetHome) -> Vec<Finding> {
             secrets.extend(["key", "tls.key"].map(|file| entry.path().join(file)));
         }
     }
+    let in_pods = devnet.kubernetes_path();
+    let secret = ["ca.key", "api.token", "manifests/20-secrets.yaml"];
+    secrets.extend(secret.map(|file| in_pods.join(file)));
     secrets.extend(
         files(&devnet.handout_path())
             .filter(|file| file.extension().is_some_and(|extension| extension == "key")),

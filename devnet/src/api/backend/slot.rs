@@ -83,7 +83,8 @@ pub trait NodeAccess: Send + Sync {
 /// A validator's own process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeProcess {
-    pub pid: u32,
+    /// Its id, if it is one of this machine's.
+    pub pid: Option<u32>,
     /// The version of its program.
     pub version: String,
 }

@@ -168,7 +168,7 @@ fn describe(glance: &Glance, network: &Connections, slot: &ValidatorSlot) -> Val
         height: slot.height().get(),
         quic: running.as_ref().map(|running| running.quic.to_string()),
         p2p: running.as_ref().map(|running| running.p2p.to_string()),
-        pid: process.as_ref().map(|process| process.pid),
+        pid: process.as_ref().and_then(|process| process.pid),
         version: process.map(|process| process.version),
         subset_of: glance.named(network.expected_at(&address)),
         connected_runners: glance.named(network.connected_to(&address)),

@@ -12,7 +12,7 @@ use crate::{
     executor::Executor,
     faults::Tap,
     home::DevnetHome,
-    orchestrator::processes::{Child, ProcessEnd, RunnerLauncher, RunnerReport},
+    orchestrator::processes::{NodeRun, ProcessEnd, RunnerLauncher},
     runner::{self, Pledges, Polling, Targets, control, heartbeat, polling},
     topology::{Name, RunnerPlan},
     transport::{quic, tls::Identity},
@@ -67,7 +67,7 @@ pub(in crate::orchestrator) struct Runners {
 
 pub(super) enum RunningRunner {
     Here { address: Address, runner: runner::Runner, heartbeat: Handle<()>, tap: Tap },
-    Apart { name: Name, child: Child, since: Instant },
+    Apart { name: Name, run: NodeRun, since: Instant },
 }
 
 impl Runners {
@@ -107,12 +107,12 @@ impl Runners {
     pub(super) async fn restart(&mut self, runner: &RunnerNode) -> Result<(), String> {
         self.start(runner).await?;
         let name = &runner.plan.name;
-        let Some(RunningRunner::Apart { child, .. }) = self.running.get_mut(name.as_str()) else {
+        let Some(RunningRunner::Apart { run, .. }) = self.running.get_mut(name.as_str()) else {
             return Ok(());
         };
-        match child.ready::<RunnerReport>().await {
-            Ok(RunnerReport { pid }) => {
-                tracing::info!(runner = %name, %pid, "started in a process of its own");
+        match run.ready().await {
+            Ok(pid) => {
+                tracing::info!(runner = %name, pid, "started in a process of its own");
                 Ok(())
             }
             Err(error) => {
@@ -130,9 +130,9 @@ impl Runners {
         let running = match &self.launcher {
             None => self.start_here(runner, executor)?,
             Some(launcher) => {
-                let (name, child) =
+                let (name, run) =
                     (runner.plan.name.clone(), launcher.start(&runner.plan, &runner.key).await?);
-                RunningRunner::Apart { name, child, since: Instant::now() }
+                RunningRunner::Apart { name, run, since: Instant::now() }
             }
         };
         let RunnerNode { plan: RunnerPlan { name, .. }, key } = runner;
@@ -188,7 +188,7 @@ impl Runners {
                 heartbeat.abort();
                 runner.kill().await;
             }
-            RunningRunner::Apart { child, .. } => child.kill().await,
+            RunningRunner::Apart { run, .. } => run.kill().await,
         }
         self.backend.set_runner_running(&key.address(), false);
         tracing::info!(runner = %name, "killed");
@@ -206,8 +206,8 @@ impl Runners {
     /// Stops a runner's own process in its tracks, or lets it go on. For one in this process its
     /// tap does it.
     pub(super) async fn freeze(&self, runner: &str, frozen: bool) {
-        if let Some(RunningRunner::Apart { child, .. }) = self.running.get(runner) {
-            child.freeze(frozen).await;
+        if let Some(RunningRunner::Apart { run, .. }) = self.running.get(runner) {
+            run.freeze(frozen).await;
         }
     }
 
@@ -238,9 +238,9 @@ impl Runners {
     pub(super) async fn ended(&mut self) -> (Name, ProcessEnd) {
         let ends = self.running.values_mut().filter_map(|running| match running {
             RunningRunner::Here { .. } => None,
-            RunningRunner::Apart { name, child, .. } => {
+            RunningRunner::Apart { name, run, .. } => {
                 let name = name.clone();
-                Some(child.ended().map(move |end| (name, end)).boxed())
+                Some(run.ended().map(move |end| (name, end)).boxed())
             }
         });
         let ends: Vec<_> = ends.collect();
@@ -258,6 +258,15 @@ impl Runners {
             self.running.remove(name.as_str());
             self.backend.set_runner_running(&runner.key.address(), false);
             tracing::info!(runner = %name, "stopped by its operator");
+            return;
+        }
+        if end.replaced {
+            tracing::error!(runner = %name, how = %end.how, "died");
+            self.running.remove(name.as_str());
+            self.backend.set_runner_running(&runner.key.address(), false);
+            if let Err(error) = self.start(runner).await {
+                tracing::error!(runner = %name, %error, "does not return");
+            }
             return;
         }
         let mut how = end.how;
@@ -295,7 +304,7 @@ impl RunningRunner {
                 heartbeat.abort();
                 runner.stop(context).await;
             }
-            Self::Apart { child, .. } => child.stop().await,
+            Self::Apart { run, .. } => run.stop().await,
         }
     }
 }

@@ -28,18 +28,18 @@ use tokio::{
 
 /// How long a node may take from its start until its API answers: it may execute many blocks again.
 /// A request to start one waits for longer.
-const START_TIMEOUT: Duration = Duration::from_secs(25);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(25);
 /// How long a node that was asked to end may take before it is killed.
-const END_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a program may take to tell its versions.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for a process that was killed.
-const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often to check whether the process of an earlier devnet has ended: it is no child of this
 /// one, so the system does not tell.
 const LOOK: Duration = Duration::from_millis(10);
 /// The longest line that a node prints about itself, in bytes.
-const MAX_LINE: u64 = 64 << 10;
+pub(super) const MAX_LINE: u64 = 64 << 10;
 /// Bytes at the end of a log that are searched for a node's last words, and characters shown.
 const LAST_BYTES: u64 = 8 << 10;
 const LAST_CHARS: usize = 300;
@@ -53,15 +53,15 @@ pub(super) struct NodePlace {
 
 /// What a node prints once its API answers.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct NodeReport {
+pub(in crate::orchestrator) struct NodeReport {
     pub(super) rpc_url: String,
     pub(super) versions: Versions,
 }
 
 /// What a runner prints once it runs.
 #[derive(Debug, Clone, Deserialize)]
-pub(in crate::orchestrator) struct RunnerReport {
-    pub(in crate::orchestrator) pid: u32,
+pub(super) struct RunnerReport {
+    pub(super) pid: u32,
 }
 
 /// How a process has ended, with its last words.
@@ -69,6 +69,8 @@ pub(in crate::orchestrator) struct ProcessEnd {
     pub(in crate::orchestrator) how: String,
     /// As its operator wished.
     pub(in crate::orchestrator) orderly: bool,
+    /// Its pod has ended or been deleted, and the cluster starts another one.
+    pub(in crate::orchestrator) replaced: bool,
 }
 
 /// A node's process, or the client that is attached to its container. A process is killed when this
@@ -188,9 +190,7 @@ impl Child {
     }
 
     /// Waits until the node says that it runs.
-    pub(in crate::orchestrator) async fn ready<T: DeserializeOwned>(
-        &mut self,
-    ) -> Result<T, String> {
+    pub(super) async fn ready<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         let mut line = String::new();
         let mut stdout = (&mut self.stdout).take(MAX_LINE);
         let read = timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
@@ -206,7 +206,7 @@ impl Child {
     }
 
     /// Resolves when the process has ended. Dropping the future loses nothing.
-    pub(in crate::orchestrator) async fn ended(&mut self) -> ProcessEnd {
+    pub(super) async fn ended(&mut self) -> ProcessEnd {
         let (how, orderly) = match self.process.wait().await {
             Ok(status) => (told(status), status.success()),
             Err(error) => (format!("its end is not known: {error}"), false),
@@ -215,11 +215,11 @@ impl Child {
             Some(words) => format!("{how}; last words: {words}"),
             None => how,
         };
-        ProcessEnd { how, orderly }
+        ProcessEnd { how, orderly, replaced: false }
     }
 
     /// Ends it as a crash would.
-    pub(in crate::orchestrator) async fn kill(mut self) {
+    pub(super) async fn kill(mut self) {
         match &self.container {
             Some(container) => container.kill().await,
             None => self.signal(Signal::KILL),
@@ -228,7 +228,7 @@ impl Child {
     }
 
     /// Asks it to end, and kills it if it does not.
-    pub(in crate::orchestrator) async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         if let Some(container) = &self.container {
             container.stop().await;
         } else {
@@ -244,7 +244,7 @@ impl Child {
     }
 
     /// Stops it in its tracks, or lets it go on.
-    pub(in crate::orchestrator) async fn freeze(&self, frozen: bool) {
+    pub(super) async fn freeze(&self, frozen: bool) {
         match &self.container {
             Some(container) => container.freeze(frozen).await,
             None => self.signal(if frozen { Signal::STOP } else { Signal::CONT }),
@@ -282,7 +282,7 @@ fn told(status: ExitStatus) -> String {
 
 /// The last line of a log that is not about an orderly life, shortened; of what it has had since it
 /// had this length, or of all if it is shorter now.
-fn last_words(log: &Path, from: u64) -> Option<String> {
+pub(super) fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = if from > length { 0 } else { from };

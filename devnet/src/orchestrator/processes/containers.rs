@@ -23,7 +23,7 @@ use std::{
 use tokio::process::Command;
 
 /// How long a command about one container may take.
-const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 /// How long making or removing all containers may take.
 const COMPOSE_LIMIT: Duration = Duration::from_secs(120);
 /// How long a container that is asked to stop may take before the engine kills it, in seconds.
@@ -206,25 +206,8 @@ impl Container {
         runner: &Name,
         steer: &Steer,
     ) -> Option<Result<RunnerLoad, ApiError>> {
-        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-        let change = |change: &str, labels: Vec<String>| {
-            let begin = ["capability", change, runner.as_str()].map(str::to_owned);
-            begin.into_iter().chain(labels).collect()
-        };
-        let name = runner.as_str();
-        let commands: Vec<Vec<String>> = match steer {
-            Steer::Look => vec![words(&["backpressure", name])],
-            Steer::Pause => vec![words(&["pause", name])],
-            Steer::Resume => vec![words(&["resume", name])],
-            Steer::Limit(most) => vec![words(&["backpressure", name, "--max", &most.to_string()])],
-            Steer::Change(add, remove) => {
-                let changes = [("add", labels(add)), ("remove", labels(remove))];
-                let changes = changes.into_iter().filter(|(_, labels)| !labels.is_empty());
-                changes.map(|(what, labels)| change(what, labels)).collect()
-            }
-        };
         let mut load = None;
-        for command in commands {
+        for command in steer_words(runner.as_str(), steer) {
             let devnet = devnet.name().as_str();
             let begin = ["exec", &self.name, "cowboyctl", "--devnet", devnet, "--output", "json"];
             let mut all = [&begin[..], &["runner"]].concat();
@@ -289,6 +272,26 @@ fn inspected(text: &str) -> Option<Inspected> {
     };
     let api = ports.and_then(|ports| ports.as_ref()?.iter().find_map(port));
     Some(Inspected { pid: told.state.pid, address, api })
+}
+
+/// The commands below `cowboyctl runner` that change a runner's capacity and print it.
+pub(super) fn steer_words(runner: &str, steer: &Steer) -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let change = |change: &str, labels: Vec<String>| {
+        let begin = ["capability", change, runner].map(str::to_owned);
+        begin.into_iter().chain(labels).collect()
+    };
+    match steer {
+        Steer::Look => vec![words(&["backpressure", runner])],
+        Steer::Pause => vec![words(&["pause", runner])],
+        Steer::Resume => vec![words(&["resume", runner])],
+        Steer::Limit(most) => vec![words(&["backpressure", runner, "--max", &most.to_string()])],
+        Steer::Change(add, remove) => {
+            let changes = [("add", labels(add)), ("remove", labels(remove))];
+            let changes = changes.into_iter().filter(|(_, labels)| !labels.is_empty());
+            changes.map(|(what, labels)| change(what, labels)).collect()
+        }
+    }
 }
 
 pub(super) fn labels(abilities: &BTreeSet<Ability>) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Nodes in processes or containers of their own on this machine.
+//! Nodes in processes or containers of their own on this machine, or in pods of a cluster.
 //!
 //! A validator is this program as `node run`, with a folder of its own in `nodes/`. This process
 //! starts them, follows their chain ([`mirror`]) and asks them for the rest over their APIs
@@ -9,20 +9,24 @@
 
 mod access;
 mod child;
+mod cluster;
 mod containers;
+mod copies;
 mod mirror;
+mod pod_run;
+mod pods;
+mod run;
 mod runners;
 
-pub(super) use self::{
-    child::{Child, ProcessEnd, RunnerReport},
-    runners::RunnerLauncher,
-};
+pub(super) use self::{child::ProcessEnd, run::NodeRun, runners::RunnerLauncher};
 
 use self::{
     access::Remote,
-    child::{NodePlace, NodeReport},
+    child::{Child, NodePlace, NodeReport},
+    cluster::Cluster,
     containers::Containers,
     mirror::Mirror,
+    pod_run::PodRun,
 };
 use super::members::Member;
 use crate::{
@@ -65,7 +69,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle};
 
 /// The time limit of a request to a node.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -104,25 +108,55 @@ pub(super) struct Processes {
     handout: Handout,
     keep: Keep,
     reserve: Reserve,
-    /// `None`: they are processes.
-    containers: Option<Containers>,
+    site: Site,
     mirror: Mirror,
     running: BTreeMap<Name, RunningProcess>,
+    /// Nodes whose pods have ended, and which run again in the next ones.
+    returning: BTreeMap<Name, Returning>,
     /// How often each node has died in a row soon after its start.
     deaths: BTreeMap<Name, u32>,
+}
+
+/// Where nodes run.
+#[derive(Clone)]
+enum Site {
+    Processes,
+    Containers(Containers),
+    Cluster(Cluster),
 }
 
 /// Where a running node is reached.
 struct ReachedNode {
     rpc_url: String,
     access: Access,
-    pid: u32,
+    token: String,
+    pid: Option<u32>,
     quic: SocketAddr,
     p2p: SocketAddr,
 }
 
+/// A node that is to run in a pod that does not run yet.
+struct Returning {
+    run: oneshot::Receiver<ReturnedNode>,
+    task: AbortHandle,
+}
+
+pub(super) type ReturnedNode = (NodeRun, Result<NodeReport, String>);
+
+/// What has happened to a node by itself.
+pub(super) enum NodeEvent {
+    Ended(Name, ProcessEnd),
+    Returned(Name, Box<ReturnedNode>),
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 struct RunningProcess {
-    child: Child,
+    run: NodeRun,
     access: Arc<Remote>,
     since: Instant,
 }
@@ -140,9 +174,10 @@ impl Processes {
         }
         let genesis = home.handout_path().join("genesis.json");
         write_private(&genesis, &handout.document.to_json()).map_err(told)?;
-        let containers = match handout.hosts {
-            Hosts::Compose => Some(Containers::new(&home).await?),
-            Hosts::Process | Hosts::InProcess => None,
+        let site = match handout.hosts {
+            Hosts::Compose => Site::Containers(Containers::new(&home).await?),
+            Hosts::Kubernetes => Site::Cluster(Cluster::new(&home).await?),
+            Hosts::Process | Hosts::InProcess => Site::Processes,
         };
         let stores: Vec<_> =
             members.iter().map(|one| home.validator_path(&one.name).join("index.db")).collect();
@@ -160,7 +195,7 @@ impl Processes {
             faults.reached(block.block.header.height.get());
         };
         context.child("heights").spawn(move |_| ledger::follow(blocks, tell));
-        let (running, deaths) = (BTreeMap::new(), BTreeMap::new());
+        let (running, returning, deaths) = Default::default();
         Ok(Self {
             context,
             home,
@@ -168,9 +203,10 @@ impl Processes {
             handout,
             keep,
             reserve,
-            containers,
+            site,
             mirror,
             running,
+            returning,
             deaths,
         })
     }
@@ -183,14 +219,7 @@ impl Processes {
         agents: BTreeSet<Address>,
     ) -> RunnerLauncher {
         let (home, program) = (self.home.clone(), self.handout.program.clone());
-        RunnerLauncher {
-            home,
-            program,
-            rpc_url,
-            lease_url,
-            agents,
-            containers: self.containers.clone(),
-        }
+        RunnerLauncher { home, program, rpc_url, lease_url, agents, site: self.site.clone() }
     }
 
     /// A node's folder, as one of a single node.
@@ -214,21 +243,21 @@ impl Processes {
 
     /// Starts all members; those that fail have their reason.
     pub(super) async fn start_all(&mut self, members: &[Member]) -> Vec<(Name, String)> {
-        let mut children = Vec::new();
+        let mut runs = Vec::new();
         let mut failed = Vec::new();
         for member in members {
             match self.begin(member, members, false).await {
-                Ok(child) => children.push((member, child)),
+                Ok(run) => runs.push((member, run)),
                 Err(error) => failed.push((member.name.clone(), error)),
             }
         }
-        let ready = children.into_iter().map(async |(member, mut child)| {
-            let report = child.ready::<NodeReport>().await;
-            (member, child, report)
+        let ready = runs.into_iter().map(async |(member, mut run)| {
+            let report = run.answers().await;
+            (member, run, report)
         });
-        for (member, child, report) in join_all(ready).await {
+        for (member, run, report) in join_all(ready).await {
             let joined = match report {
-                Ok(report) => self.join(member, child, report).await,
+                Ok(report) => self.join(member, run, report).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = joined {
@@ -246,24 +275,39 @@ impl Processes {
         members: &[Member],
         afresh: bool,
     ) -> Result<(), String> {
-        let mut child = self.begin(member, members, afresh).await?;
-        let report = child.ready().await?;
-        self.join(member, child, report).await
+        self.returning.remove(&member.name);
+        let mut run = self.begin(member, members, afresh).await?;
+        let report = run.answers().await?;
+        self.join(member, run, report).await?;
+        if let (Site::Cluster(_), Some(process)) = (&self.site, self.running.get(&member.name)) {
+            // Its file of peers is as old as its pod.
+            self.tell(&member.name, process, &self.node_peers(members)).await;
+        }
+        Ok(())
     }
 
-    /// Starts a node's process or container.
+    /// Starts a node's process, container or pod.
     async fn begin(
         &self,
         member: &Member,
         members: &[Member],
         afresh: bool,
-    ) -> Result<Child, String> {
+    ) -> Result<NodeRun, String> {
         let home = self.folder(&member.name);
         let place = NodePlace { folder: home.path().to_owned(), log: home.log_path() };
-        if let Some(containers) = &self.containers {
-            let afresh = afresh.then_some(&member.name);
-            containers.make(&self.contained(members, afresh)).await?;
-            return Child::attach(&containers.of(&member.name), &place);
+        match &self.site {
+            Site::Containers(containers) => {
+                let afresh = afresh.then_some(&member.name);
+                containers.make(&self.contained(members, afresh)).await?;
+                let child = Child::attach(&containers.of(&member.name), &place)?;
+                return Ok(NodeRun::Child(child));
+            }
+            Site::Cluster(cluster) => {
+                cluster.make(&self.contained(members, None)).await?;
+                let pod = cluster.pod(&member.name).ok_or("it has no pod")?;
+                return PodRun::start(pod, place, afresh).map(NodeRun::Pod);
+            }
+            Site::Processes => {}
         }
         let told = |error: FileError| error.to_string();
         let files = self.home.handout_path();
@@ -271,7 +315,7 @@ impl Processes {
         write_private(&peers, &self.peers(members).to_yaml()).map_err(told)?;
         key::replace(&key, &member.keys.identity).map_err(|error| error.to_string())?;
         child::end_left(&home.lock_path(), member.name.as_str()).await?;
-        let plan = self.handout.plans.get(&member.name).cloned().unwrap_or_default();
+        let plan = self.plan(&member.name);
         let (keep, reserve) = (text(&self.keep), text(&self.reserve));
         let mut words = vec!["node", "run", "--name", member.name.as_str()];
         words.extend(["--keep", &keep, "--reserve", &reserve]);
@@ -280,7 +324,7 @@ impl Processes {
         let mut command = child::command(&self.handout.program, &words, &nodes, &plan);
         command.arg("--genesis").arg(files.join("genesis.json"));
         command.arg("--peers").arg(peers).arg("--key-file").arg(key);
-        Child::start(command, &place, &plan)
+        Child::start(command, &place, &plan).map(NodeRun::Child)
     }
 
     /// Where the validators are, for those in processes.
@@ -301,7 +345,7 @@ impl Processes {
             name: member.name.clone(),
             key: member.keys.identity.clone(),
             keys: self.joined_keys(member),
-            process: self.handout.plans.get(&member.name).cloned().unwrap_or_default(),
+            process: self.plan(&member.name),
             afresh: afresh == Some(&member.name),
         };
         ContainerDevnet {
@@ -313,6 +357,13 @@ impl Processes {
             left: self.left(members),
             runners: self.handout.runners.clone(),
         }
+    }
+
+    /// How a validator is run. All pods are alike, so one that has joined is run as the others.
+    fn plan(&self, name: &Name) -> ProcessPlan {
+        let plans = &self.handout.plans;
+        let others = || plans.values().next().filter(|_| matches!(self.site, Site::Cluster(_)));
+        plans.get(name).or_else(others).cloned().unwrap_or_default()
     }
 
     /// The public keys of a validator that is not in the genesis document.
@@ -337,22 +388,39 @@ impl Processes {
     async fn reached(
         &self,
         member: &Member,
-        child: &Child,
+        run: &NodeRun,
         rpc_url: String,
     ) -> Result<ReachedNode, String> {
-        let Some(containers) = &self.containers else {
+        let at = |address, port| SocketAddr::new(address, port);
+        let child = match run {
+            NodeRun::Child(child) => child,
+            NodeRun::Pod(pod) => {
+                let address = pod.address().ok_or("its pod has no address")?;
+                return Ok(ReachedNode {
+                    rpc_url,
+                    access: pod.access()?,
+                    token: pod.token().await?,
+                    pid: None,
+                    quic: at(address, QUIC_PORT),
+                    p2p: at(address, P2P_PORT),
+                });
+            }
+        };
+        let token = self.folder(&member.name).token().map_err(|error| error.to_string())?;
+        let Site::Containers(containers) = &self.site else {
             let access = Access::default();
             let Member { quic, p2p, .. } = *member;
-            return Ok(ReachedNode { rpc_url, access, pid: child.id(), quic, p2p });
+            return Ok(ReachedNode { rpc_url, access, token, pid: Some(child.id()), quic, p2p });
         };
         let told = containers.of(&member.name).inspect().await?;
         let api = told.api.ok_or("its control API has no port on this machine")?;
         Ok(ReachedNode {
             rpc_url: format!("https://{api}"),
             access: Access { token: None, roots: Some(containers.authority()?) },
-            pid: told.pid,
-            quic: SocketAddr::new(told.address, QUIC_PORT),
-            p2p: SocketAddr::new(told.address, P2P_PORT),
+            token,
+            pid: Some(told.pid),
+            quic: at(told.address, QUIC_PORT),
+            p2p: at(told.address, P2P_PORT),
         })
     }
 
@@ -360,15 +428,14 @@ impl Processes {
     async fn join(
         &mut self,
         member: &Member,
-        child: Child,
+        run: NodeRun,
         report: NodeReport,
     ) -> Result<(), String> {
         let (name, NodeReport { rpc_url, versions }) = (&member.name, report);
         versions.fits(&Versions::own()).map_err(|error| error.to_string())?;
         let told = |error: &dyn fmt::Display| error.to_string();
-        let token = self.folder(name).token().map_err(|error| told(&error))?;
-        let ReachedNode { rpc_url, access, pid, quic, p2p } =
-            self.reached(member, &child, rpc_url).await?;
+        let ReachedNode { rpc_url, access, token, pid, quic, p2p } =
+            self.reached(member, &run, rpc_url).await?;
         let client = Client::with_access(&rpc_url, access).map_err(|error| told(&error))?;
         let client = client.with_token(token).with_timeout(ANSWER_WITHIN);
         let height = Height::new(client.head().await.map_err(|error| told(&error))?.height);
@@ -395,8 +462,8 @@ impl Processes {
             });
         }
         self.backend.faults().revived(name.as_str());
-        tracing::info!(validator = %name, %pid, %height, "started in a process of its own");
-        let running = RunningProcess { child, access, since: Instant::now() };
+        tracing::info!(validator = %name, pid, %height, "started in a process of its own");
+        let running = RunningProcess { run, access, since: Instant::now() };
         self.running.insert(name.clone(), running);
         let pauses =
             |rule: &Rule| matches!(&rule.fault, Fault::Pause { node } if node == name.as_str());
@@ -414,6 +481,10 @@ impl Processes {
         binary: PathBuf,
     ) -> Result<(), UpgradeError> {
         let name = &member.name;
+        if let Site::Cluster(_) = &self.site {
+            let what = format!("pods run the image `{}`, and no other program", self.handout.image);
+            return Err(UpgradeError::Conflict(what));
+        }
         let conflict =
             |reason: String| UpgradeError::Conflict(format!("{}: {reason}", binary.display()));
         let versions = child::versions_of(&binary).await.map_err(conflict)?;
@@ -445,6 +516,7 @@ impl Processes {
     }
 
     fn take(&mut self, name: &Name) -> Option<RunningProcess> {
+        self.returning.remove(name);
         self.mirror.remove(name);
         self.running.remove(name)
     }
@@ -452,7 +524,7 @@ impl Processes {
     /// Stops a node; it saves its state.
     pub(super) async fn stop(&mut self, name: &Name) {
         let Some(process) = self.take(name) else { return };
-        process.child.stop().await;
+        process.run.stop().await;
         self.stopped(name);
         tracing::info!(validator = %name, "stopped");
     }
@@ -461,7 +533,7 @@ impl Processes {
     pub(super) async fn stop_all(&mut self) {
         let names = self.running();
         let all = std::mem::take(&mut self.running).into_values();
-        join_all(all.map(|process| process.child.stop())).await;
+        join_all(all.map(|process| process.run.stop())).await;
         for name in &names {
             self.mirror.remove(name);
             self.stopped(name);
@@ -469,17 +541,23 @@ impl Processes {
         if let Err(error) = self.mirror.ledger().snapshot() {
             tracing::warn!(%error, "no snapshot: the next start takes longer");
         }
-        if let Some(containers) = &self.containers
-            && let Err(error) = containers.remove().await
-        {
-            tracing::warn!(%error, "the containers are still there");
+        let removed = match &self.site {
+            Site::Processes => Ok(()),
+            Site::Containers(containers) => containers.remove().await,
+            Site::Cluster(cluster) => {
+                self.gather().await;
+                cluster.remove().await
+            }
+        };
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the nodes' containers are still there");
         }
     }
 
     /// Ends a node with SIGKILL.
     pub(super) async fn kill(&mut self, name: &Name) {
         let Some(process) = self.take(name) else { return };
-        process.child.kill().await;
+        process.run.kill().await;
         self.stopped(name);
         tracing::info!(validator = %name, "killed");
     }
@@ -495,17 +573,33 @@ impl Processes {
         let Some(process) = self.running.get(name) else { return };
         process.access.frozen.store(frozen, Ordering::Relaxed);
         self.mirror.freeze(name, frozen);
-        process.child.freeze(frozen).await;
+        process.run.freeze(frozen).await;
     }
 
     /// Tells all nodes where the devnet's validators are, after one has come, gone or moved.
     pub(super) async fn tell_peers(&self, members: &[Member]) {
+        let peers = self.node_peers(members);
+        let told = self.running.iter().map(|(name, process)| self.tell(name, process, &peers));
+        join_all(told).await;
+    }
+
+    async fn tell(&self, name: &Name, process: &RunningProcess, peers: &NodePeers) {
+        if let Err(error) = process.access.client.set_peers(peers).await {
+            tracing::warn!(validator = %name, %error, "does not know all validators");
+        }
+    }
+
+    fn node_peers(&self, members: &[Member]) -> NodePeers {
         let peer = |member: &Member| NodePeer {
             name: member.name.to_string(),
             consensus_key: Text(Bytes(member.keys.public().consensus_key.to_vec())),
-            p2p: match self.containers {
-                Some(_) => format!("{}:{P2P_PORT}", member.name),
-                None => member.p2p.to_string(),
+            p2p: match &self.site {
+                Site::Processes => member.p2p.to_string(),
+                Site::Containers(_) => format!("{}:{P2P_PORT}", member.name),
+                Site::Cluster(cluster) => {
+                    let host = cluster.host(&member.name);
+                    format!("{}:{P2P_PORT}", host.unwrap_or_else(|| member.name.to_string()))
+                }
             },
         };
         // The order of the file that nodes start with: those of the genesis document first.
@@ -516,13 +610,14 @@ impl Processes {
         };
         let mut members: Vec<_> = members.iter().collect();
         members.sort_by_key(place);
-        let peers = NodePeers { validators: members.into_iter().map(peer).collect() };
-        let told = self.running.iter().map(async |(name, process)| {
-            if let Err(error) = process.access.client.set_peers(&peers).await {
-                tracing::warn!(validator = %name, %error, "does not know all validators");
-            }
-        });
-        join_all(told).await;
+        NodePeers { validators: members.into_iter().map(peer).collect() }
+    }
+
+    /// Brings the data of nodes that do not run to this machine, if it is elsewhere.
+    pub(super) async fn gather(&self) {
+        if let Site::Cluster(cluster) = &self.site {
+            cluster.gather().await;
+        }
     }
 
     /// Tells all nodes which faults are in force, and waits until they carry them out.
@@ -539,17 +634,61 @@ impl Processes {
         join_all(told).await.into_iter().collect()
     }
 
-    /// Resolves when a node's process has ended by itself, with how.
-    pub(super) async fn ended(&mut self) -> (Name, String) {
+    /// Resolves when a node has ended by itself, or has returned.
+    pub(super) async fn event(&mut self) -> NodeEvent {
         let ends = self.running.iter_mut().map(|(name, process)| {
             let name = name.clone();
-            process.child.ended().map(move |end| (name, end.how)).boxed()
+            process.run.ended().map(move |end| NodeEvent::Ended(name, end)).boxed()
         });
-        let ends: Vec<_> = ends.collect();
-        if ends.is_empty() {
+        let returns = self.returning.iter_mut().map(|(name, returning)| {
+            let (name, run) = (name.clone(), &mut returning.run);
+            let returned = async move {
+                match run.await {
+                    Ok(returned) => NodeEvent::Returned(name, Box::new(returned)),
+                    // Its task has panicked.
+                    Err(_) => std::future::pending().await,
+                }
+            };
+            returned.boxed()
+        });
+        let events: Vec<_> = ends.chain(returns).collect();
+        if events.is_empty() {
             return std::future::pending().await;
         }
-        select_all(ends).await.0
+        select_all(events).await.0
+    }
+
+    /// Lets a node run again in its next pod, and waits for that elsewhere.
+    pub(super) async fn await_return(&mut self, member: &Member, members: &[Member]) {
+        let name = &member.name;
+        match self.begin(member, members, false).await {
+            Ok(mut run) => {
+                let (sender, receiver) = oneshot::channel();
+                let task = tokio::spawn(async move {
+                    let report = run.answers().await;
+                    // An error: the node is no longer awaited.
+                    let _ = sender.send((run, report));
+                });
+                let returning = Returning { run: receiver, task: task.abort_handle() };
+                self.returning.insert(name.clone(), returning);
+            }
+            Err(error) => tracing::error!(validator = %name, %error, "does not return"),
+        }
+    }
+
+    /// Follows a node that has returned.
+    pub(super) async fn returned(
+        &mut self,
+        member: &Member,
+        members: &[Member],
+        (run, report): ReturnedNode,
+    ) -> Result<(), String> {
+        self.returning.remove(&member.name);
+        self.join(member, run, report?).await?;
+        if let Some(process) = self.running.get(&member.name) {
+            self.tell(&member.name, process, &self.node_peers(members)).await;
+        }
+        Ok(())
     }
 
     /// Clears away a node that has ended by itself. Returns whether it is to be started again.
@@ -585,6 +724,7 @@ fn keep_binary(home: &DevnetHome, name: &Name, binary: &Path) -> Result<(), Stri
 /// Ends the nodes that a killed devnet has left behind.
 pub async fn end_left(devnet: &DevnetHome) -> Result<(), String> {
     containers::remove_left(devnet).await?;
+    cluster::remove_left(devnet).await?;
     let told = |error: HomeError| error.to_string();
     let nodes = Home::at(devnet.nodes_path()).list().map_err(told)?;
     let nodes = nodes.iter().map(|node| (node.lock_path(), node.name().to_string()));

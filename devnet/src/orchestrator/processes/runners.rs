@@ -1,8 +1,11 @@
 //! Runners in processes or containers of their own.
 
 use super::{
+    Site,
     child::{self, Child, NodePlace},
-    containers::{Containers, labels},
+    containers::labels,
+    pod_run::PodRun,
+    run::NodeRun,
 };
 use crate::{
     api::{error::ApiError, steer::Steer},
@@ -26,8 +29,7 @@ pub(in crate::orchestrator) struct RunnerLauncher {
     pub(super) rpc_url: String,
     pub(super) lease_url: String,
     pub(super) agents: BTreeSet<Address>,
-    /// `None`: they are processes.
-    pub(super) containers: Option<Containers>,
+    pub(super) site: Site,
 }
 
 impl RunnerLauncher {
@@ -35,14 +37,21 @@ impl RunnerLauncher {
         &self,
         plan: &RunnerPlan,
         key: &SecretKey,
-    ) -> Result<Child, String> {
-        if let Some(containers) = &self.containers {
-            let folder = RunnerFolder::contained(&self.home, &plan.name);
-            let place = NodePlace {
-                folder: self.home.nodes_path().join(plan.name.as_str()),
-                log: folder.log_path(),
-            };
-            return Child::attach(&containers.of(&plan.name), &place);
+    ) -> Result<NodeRun, String> {
+        let contained = || NodePlace {
+            folder: self.home.nodes_path().join(plan.name.as_str()),
+            log: RunnerFolder::contained(&self.home, &plan.name).log_path(),
+        };
+        match &self.site {
+            Site::Containers(containers) => {
+                let child = Child::attach(&containers.of(&plan.name), &contained())?;
+                return Ok(NodeRun::Child(child));
+            }
+            Site::Cluster(cluster) => {
+                let pod = cluster.pod(&plan.name).ok_or("it has no pod")?;
+                return PodRun::start(pod, contained(), false).map(NodeRun::Pod);
+            }
+            Site::Processes => {}
         }
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let folder = RunnerFolder::of(&self.home, &plan.name);
@@ -67,7 +76,7 @@ impl RunnerLauncher {
         command.arg("--key-file").arg(key_file).arg("--executors").arg(executors);
         command.arg("--lease-token-file").arg(self.home.token_path());
         let place = NodePlace { folder: folder.path().to_owned(), log: folder.log_path() };
-        Child::start(command, &place, &plan.process)
+        Child::start(command, &place, &plan.process).map(NodeRun::Child)
     }
 
     /// Asks a runner's process to change its capacity. `None` if it does not run, or does not
@@ -77,8 +86,12 @@ impl RunnerLauncher {
         runner: &Name,
         steer: &Steer,
     ) -> Option<Result<RunnerLoad, ApiError>> {
-        if let Some(containers) = &self.containers {
-            return containers.of(runner).steer(&self.home, runner, steer).await;
+        match &self.site {
+            Site::Containers(containers) => {
+                return containers.of(runner).steer(&self.home, runner, steer).await;
+            }
+            Site::Cluster(cluster) => return cluster.pod(runner)?.steer(steer).await,
+            Site::Processes => {}
         }
         let folder = RunnerFolder::of(&self.home, runner);
         let record = folder.record().ok()??;

@@ -1,30 +1,23 @@
-//! A devnet as manifests for `kubectl apply`: a StatefulSet of validators and one of runners, with
-//! what they are given as Secrets and ConfigMaps.
-//!
-//! All names begin with the devnet's. Pods run without rights and without a service account. A
-//! secret key is copied into memory by an init container, because a volume's file cannot belong to
-//! the node's user alone.
+//! A set of pods: validators or runners.
 
-use super::{
-    authority::{Authority, AuthorityError},
-    containers::{API_PORT, ContainerDevnet, HOME, OWN, P2P_PORT, QUIC_PORT, SHARED, key_file},
-    manifest,
+use super::{ManifestError, OWNER, marks::KEEPER};
+use crate::{
+    handout::containers::{API_PORT, ContainerDevnet, HOME, OWN, P2P_PORT, QUIC_PORT, SHARED},
+    topology::{Name, ProcessPlan, Size},
 };
-use crate::topology::{Name, ProcessPlan, Size};
-use cowboy_host::files::{FileError, create_private_dir, write_private};
 use k8s_openapi::{
     api::{
         apps::v1::{
             StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy as RetentionPolicy,
-            StatefulSetSpec,
+            StatefulSetSpec, StatefulSetUpdateStrategy,
         },
         core::v1::{
-            Capabilities, ConfigMap, ConfigMapVolumeSource, Container, ContainerPort,
-            EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-            PersistentVolumeClaim, PersistentVolumeClaimSpec, PodSecurityContext, PodSpec,
-            PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, Secret,
-            SecretKeySelector, SecretVolumeSource, SecurityContext, Service, ServicePort,
-            ServiceSpec, TCPSocketAction, Volume, VolumeMount, VolumeResourceRequirements,
+            Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource,
+            EnvVar, EnvVarSource, ObjectFieldSelector, PersistentVolumeClaim,
+            PersistentVolumeClaimSpec, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+            ResourceRequirements, SeccompProfile, SecretKeySelector, SecretVolumeSource,
+            SecurityContext, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume,
+            VolumeMount, VolumeResourceRequirements,
         },
         networking::v1::{
             NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
@@ -40,131 +33,44 @@ use k8s_openapi::{
 };
 use serde::Serialize;
 use serde_json::json;
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 /// The user of the image.
 const USER: i64 = 10_001;
-/// The most that a ConfigMap or a Secret may hold, in bytes.
-const MAX_MAP_BYTES: usize = 1 << 20;
 /// Where an init container has all secret keys.
 const KEYS: &str = "/run/keys";
 /// The size of a node's volume.
 const VOLUME: &str = "8Gi";
 
-/// Why there are no manifests of a devnet.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    #[error(transparent)]
-    Files(#[from] AuthorityError),
-    #[error(
-        "{what}: {bytes} bytes, of which an object of Kubernetes holds at most {MAX_MAP_BYTES}"
-    )]
-    TooLarge { what: &'static str, bytes: usize },
-    #[error("`{node}` has {field}, which a pod does not have")]
-    NotForPods { node: Name, field: &'static str },
-    #[error("`{one}` and `{other}` are run differently, but all pods of a set are alike")]
-    Unlike { one: Name, other: Name },
-}
-
-impl From<FileError> for ManifestError {
-    fn from(error: FileError) -> Self {
-        Self::Files(error.into())
-    }
+/// The names and labels of a devnet's objects.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectScope<'a> {
+    pub(super) devnet: &'a str,
+    /// The value of the label [`OWNER`] of each, if a devnet's process makes them.
+    pub(super) owner: Option<&'a str>,
 }
 
 /// The nodes of one kind: a set of pods.
-struct NodeSet<'a> {
+pub(super) struct NodeSet<'a> {
     devnet: &'a ContainerDevnet<'a>,
+    scope: &'a ObjectScope<'a>,
     /// `validator` or `runner`.
     kind: &'static str,
     count: usize,
     process: ProcessPlan,
 }
 
-/// Writes the manifests into a folder, one file for each kind of object. The certificates are
-/// signed by an authority whose key is not written.
-pub fn write_manifests(devnet: &ContainerDevnet<'_>, dir: &Path) -> Result<(), ManifestError> {
-    let name = devnet.document.name.as_str();
-    let validators = devnet.validators.iter().map(|node| (&node.name, &node.process));
-    let validators = NodeSet::of(devnet, "validator", validators.collect())?;
-    let runners = devnet.runners.iter().map(|node| (&node.name, &node.process));
-    let runners = NodeSet::of(devnet, "runner", runners.collect())?;
-
-    let host = |of: &Name| {
-        let place = devnet.validators.iter().position(|validator| validator.name == *of);
-        format!("{}.{name}-validator", validators.pod(place.unwrap_or_default()))
-    };
-    let authority = Authority::new()?;
-    let chain = BTreeMap::from([
-        ("genesis.json".to_owned(), devnet.document.to_json()),
-        ("peers.yaml".to_owned(), devnet.peers(host).to_yaml()),
-        ("ca.pem".to_owned(), authority.certificate().to_owned()),
-    ]);
-    let mut keys = BTreeMap::new();
-    for (at, validator) in devnet.validators.iter().enumerate() {
-        let names = vec![host(&validator.name), validators.name(), "localhost".to_owned()];
-        let certified = authority.certify(names)?;
-        let pod = validators.pod(at);
-        keys.insert(format!("{pod}.key"), key_file(&validator.key));
-        keys.insert(format!("{pod}.tls.key"), certified.key);
-        keys.insert(format!("{pod}.tls.crt"), certified.certificate);
+impl ObjectScope<'_> {
+    pub(super) fn meta(&self, kind: &str) -> ObjectMeta {
+        ObjectMeta { name: Some(format!("{}-{kind}", self.devnet)), ..self.labelled(kind) }
     }
-    let of_runners = devnet.runners.iter().enumerate();
-    let of_runners =
-        of_runners.map(|(at, one)| (format!("{}.key", runners.pod(at)), key_file(&one.key)));
-    let executors = devnet.runners.iter().enumerate();
-    let executors = executors.map(|(at, runner)| {
-        let yaml = serde_yaml::to_string(&runner.executors).expect("settings are plain data");
-        (format!("{}.yaml", runners.pod(at)), yaml)
-    });
-    let token =
-        BTreeMap::from([("api.token".to_owned(), format!("{}\n", crate::home::new_token()))]);
 
-    create_private_dir(&dir.join("monitoring"))?;
-    let config = |what, data: BTreeMap<String, String>, about| -> Result<_, ManifestError> {
-        fits(about, &data)?;
-        Ok(ConfigMap { metadata: meta(name, what), data: Some(data), ..ConfigMap::default() })
-    };
-    let secret = |what, data: BTreeMap<String, String>, about| -> Result<_, ManifestError> {
-        fits(about, &data)?;
-        let metadata = meta(name, what);
-        Ok(Secret { metadata, string_data: Some(data), ..Secret::default() })
-    };
-    let write = |file: &str, objects: &[String]| {
-        let text = objects.join("---\n");
-        write_private(&dir.join(file), &format!("# Devnet `{name}`: kubectl apply -f .\n{text}"))
-    };
-    write(
-        "10-config.yaml",
-        &[
-            manifest::yaml(&config("chain", chain, "the genesis document and the peers")?),
-            manifest::yaml(&config("executors", executors.collect(), "the runners' executors")?),
-        ],
-    )?;
-    write(
-        "20-secrets.yaml",
-        &[
-            manifest::yaml(&secret("api", token, "the API's token")?),
-            manifest::yaml(&secret("validator", keys, "the validators' keys")?),
-            manifest::yaml(&secret("runner", of_runners.collect(), "the runners' keys")?),
-        ],
-    )?;
-    write(
-        "30-services.yaml",
-        &[validators.service(), runners.service()].map(|s| manifest::yaml(&s)),
-    )?;
-    write("40-validators.yaml", &[manifest::yaml(&validators.set())])?;
-    write("50-runners.yaml", &[manifest::yaml(&runners.set())])?;
-    write("60-disruption.yaml", &[manifest::yaml(&validators.disruption())])?;
-    let policies = [validators.network(), runners.network()];
-    write("70-network.yaml", &policies.map(|policy| manifest::yaml(&policy)))?;
-    write("monitoring/servicemonitor.yaml", &[manifest::yaml(&validators.monitor())])?;
-    Ok(())
-}
-
-fn fits(what: &'static str, data: &BTreeMap<String, String>) -> Result<(), ManifestError> {
-    let bytes = data.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if bytes > MAX_MAP_BYTES { Err(ManifestError::TooLarge { what, bytes }) } else { Ok(()) }
+    /// The labels of an object of this kind, without a name.
+    fn labelled(&self, kind: &str) -> ObjectMeta {
+        let owner = self.owner.map(|owner| (OWNER.to_owned(), owner.to_owned()));
+        let labels = labels(self.devnet, kind).into_iter().chain(owner).collect();
+        ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }
+    }
 }
 
 fn labels(devnet: &str, kind: &str) -> BTreeMap<String, String> {
@@ -174,14 +80,6 @@ fn labels(devnet: &str, kind: &str) -> BTreeMap<String, String> {
         ("app.kubernetes.io/component", kind),
     ];
     labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into()
-}
-
-fn meta(devnet: &str, kind: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(format!("{devnet}-{kind}")),
-        labels: Some(labels(devnet, kind)),
-        ..ObjectMeta::default()
-    }
 }
 
 fn selector(devnet: &str, kind: &str) -> LabelSelector {
@@ -204,9 +102,12 @@ fn memory(medium: Option<&str>) -> Option<EmptyDirVolumeSource> {
 }
 
 impl<'a> NodeSet<'a> {
-    fn of(
+    /// As many pods as `count`, for these nodes.
+    pub(super) fn of(
         devnet: &'a ContainerDevnet<'a>,
+        scope: &'a ObjectScope<'a>,
         kind: &'static str,
+        count: usize,
         nodes: Vec<(&Name, &ProcessPlan)>,
     ) -> Result<Self, ManifestError> {
         let process = nodes.first().map_or_else(ProcessPlan::default, |(_, plan)| (*plan).clone());
@@ -224,19 +125,15 @@ impl<'a> NodeSet<'a> {
                 return Err(ManifestError::Unlike { one, other: (*name).clone() });
             }
         }
-        Ok(Self { devnet, kind, count: nodes.len(), process })
+        Ok(Self { devnet, scope, kind, count, process })
     }
 
     fn devnet(&self) -> &str {
-        self.devnet.document.name.as_str()
+        self.scope.devnet
     }
 
     fn name(&self) -> String {
         format!("{}-{}", self.devnet(), self.kind)
-    }
-
-    fn pod(&self, at: usize) -> String {
-        format!("{}-{at}", self.name())
     }
 
     fn is_validator(&self) -> bool {
@@ -244,7 +141,7 @@ impl<'a> NodeSet<'a> {
     }
 
     /// A headless service: each pod has a name of its own. Pods need each other to become ready.
-    fn service(&self) -> Service {
+    pub(super) fn service(&self) -> Service {
         let port = |name: &str, port: u16, protocol: &str| ServicePort {
             name: Some(name.to_owned()),
             port: port.into(),
@@ -257,7 +154,7 @@ impl<'a> NodeSet<'a> {
             port("api", API_PORT, "TCP"),
         ];
         Service {
-            metadata: meta(self.devnet(), self.kind),
+            metadata: self.scope.meta(self.kind),
             spec: Some(ServiceSpec {
                 cluster_ip: Some("None".to_owned()),
                 publish_not_ready_addresses: Some(true),
@@ -269,7 +166,7 @@ impl<'a> NodeSet<'a> {
         }
     }
 
-    fn set(&self) -> StatefulSet {
+    pub(super) fn set(&self) -> StatefulSet {
         let resources = VolumeResourceRequirements {
             requests: Some([("storage".to_owned(), Quantity(VOLUME.to_owned()))].into()),
             ..VolumeResourceRequirements::default()
@@ -277,8 +174,7 @@ impl<'a> NodeSet<'a> {
         let claim = PersistentVolumeClaim {
             metadata: ObjectMeta {
                 name: Some("data".to_owned()),
-                labels: Some(labels(self.devnet(), self.kind)),
-                ..ObjectMeta::default()
+                ..self.scope.labelled(self.kind)
             },
             spec: Some(PersistentVolumeClaimSpec {
                 access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
@@ -289,7 +185,7 @@ impl<'a> NodeSet<'a> {
         };
         let delete = || Some("Delete".to_owned());
         StatefulSet {
-            metadata: meta(self.devnet(), self.kind),
+            metadata: self.scope.meta(self.kind),
             spec: Some(StatefulSetSpec {
                 replicas: i32::try_from(self.count).ok(),
                 service_name: Some(self.name()),
@@ -301,12 +197,14 @@ impl<'a> NodeSet<'a> {
                 }),
                 volume_claim_templates: Some(vec![claim]),
                 template: PodTemplateSpec {
-                    metadata: Some(ObjectMeta {
-                        labels: Some(labels(self.devnet(), self.kind)),
-                        ..ObjectMeta::default()
-                    }),
+                    metadata: Some(self.scope.labelled(self.kind)),
                     spec: Some(self.pod_spec()),
                 },
+                // A validator that joins is no reason to stop the others.
+                update_strategy: self.scope.owner.map(|_| StatefulSetUpdateStrategy {
+                    type_: Some("OnDelete".to_owned()),
+                    ..StatefulSetUpdateStrategy::default()
+                }),
                 ..StatefulSetSpec::default()
             }),
             ..StatefulSet::default()
@@ -335,15 +233,16 @@ impl<'a> NodeSet<'a> {
         }
     }
 
-    /// Copies the pod's own key into a file of its user's.
+    /// Copies the pod's own keys into files of its user's.
     fn key_container(&self) -> Container {
-        let files: &[&str] =
-            if self.is_validator() { &["key", "tls.key", "tls.crt"] } else { &["key"] };
-        let files = files.iter().map(|file| format!("{KEYS}/$(POD_NAME)/{file}"));
-        let install = ["install", "-m", "0600", "-t", OWN].map(str::to_owned);
+        let files = if self.is_validator() { "key tls.key tls.crt" } else { "key" };
+        let copy = format!(
+            "umask 077 && for file in {files}; do cat \"{KEYS}/$POD_NAME.$file\" >\"{OWN}/$file\" \
+             || exit 1; done"
+        );
         Container {
             name: "key".to_owned(),
-            command: Some(install.into_iter().chain(files).collect()),
+            command: Some(["sh", "-c", &copy].map(str::to_owned).into()),
             volume_mounts: Some(vec![mount("keys", KEYS, false), mount("own", OWN, true)]),
             ..self.base()
         }
@@ -403,8 +302,10 @@ impl<'a> NodeSet<'a> {
         let quantity = |kind: &str, amount: String| (kind.to_owned(), Quantity(amount));
         let limit = self.process.memory.map(|Size(bytes)| quantity("memory", bytes.to_string()));
         let requests = [quantity("cpu", "100m".to_owned()), quantity("memory", "128Mi".to_owned())];
+        let keeper = ["sh", "-c", KEEPER, "cowboyctl"].map(str::to_owned);
         Container {
             name: self.kind.to_owned(),
+            command: self.scope.owner.map(|_| keeper.into()),
             args: Some(arguments),
             ports: self.is_validator().then(|| ports.into()),
             readiness_probe: self.is_validator().then_some(probe),
@@ -459,6 +360,8 @@ impl<'a> NodeSet<'a> {
         let drop = Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() };
         Container {
             image: Some(self.devnet.image.to_string()),
+            // By default one without a tag is fetched even where it is.
+            image_pull_policy: Some("IfNotPresent".to_owned()),
             env: Some(variables),
             security_context: Some(SecurityContext {
                 allow_privilege_escalation: Some(false),
@@ -471,16 +374,6 @@ impl<'a> NodeSet<'a> {
     }
 
     fn volumes(&self) -> Vec<Volume> {
-        let files: &[&str] =
-            if self.is_validator() { &["key", "tls.key", "tls.crt"] } else { &["key"] };
-        let items = (0..self.count).flat_map(|at| {
-            let pod = self.pod(at);
-            files.iter().map(move |file| KeyToPath {
-                key: format!("{pod}.{file}"),
-                path: format!("{pod}/{file}"),
-                mode: None,
-            })
-        });
         let named = |name: &str| Volume { name: name.to_owned(), ..Volume::default() };
         let config = |name: &str| {
             Some(ConfigMapVolumeSource {
@@ -493,11 +386,10 @@ impl<'a> NodeSet<'a> {
             default_mode: Some(0o440),
             ..SecretVolumeSource::default()
         };
-        let keys = SecretVolumeSource { items: Some(items.collect()), ..secret(self.name()) };
         let mut volumes = vec![
             Volume { config_map: config("chain"), ..named("chain") },
             Volume { secret: Some(secret(format!("{}-api", self.devnet()))), ..named("api") },
-            Volume { secret: Some(keys), ..named("keys") },
+            Volume { secret: Some(secret(self.name())), ..named("keys") },
             Volume { empty_dir: memory(Some("Memory")), ..named("own") },
             Volume { empty_dir: memory(None), ..named("tmp") },
         ];
@@ -508,10 +400,10 @@ impl<'a> NodeSet<'a> {
     }
 
     /// As many validators may be away as leave a quorum.
-    fn disruption(&self) -> PodDisruptionBudget {
+    pub(super) fn disruption(&self) -> PodDisruptionBudget {
         let most = i32::try_from(self.count.saturating_sub(1) / 3).unwrap_or(i32::MAX);
         PodDisruptionBudget {
-            metadata: meta(self.devnet(), self.kind),
+            metadata: self.scope.meta(self.kind),
             spec: Some(PodDisruptionBudgetSpec {
                 max_unavailable: Some(IntOrString::Int(most)),
                 selector: Some(selector(self.devnet(), self.kind)),
@@ -522,7 +414,7 @@ impl<'a> NodeSet<'a> {
     }
 
     /// Validators hear each other, the runners, and pods that carry a label; runners hear none.
-    fn network(&self) -> NetworkPolicy {
+    pub(super) fn network(&self) -> NetworkPolicy {
         let peer = |labels: BTreeMap<String, String>| NetworkPolicyPeer {
             pod_selector: Some(LabelSelector {
                 match_labels: Some(labels),
@@ -554,7 +446,7 @@ impl<'a> NodeSet<'a> {
             ),
         ];
         NetworkPolicy {
-            metadata: meta(devnet, self.kind),
+            metadata: self.scope.meta(self.kind),
             spec: Some(NetworkPolicySpec {
                 pod_selector: Some(selector(devnet, self.kind)),
                 policy_types: Some(vec!["Ingress".to_owned()]),
@@ -565,12 +457,12 @@ impl<'a> NodeSet<'a> {
     }
 
     /// For clusters with the Prometheus operator, whose kinds are not Kubernetes' own.
-    fn monitor(&self) -> impl Serialize {
+    pub(super) fn monitor(&self) -> impl Serialize {
         let devnet = self.devnet();
         json!({
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "ServiceMonitor",
-            "metadata": { "name": self.name(), "labels": labels(devnet, self.kind) },
+            "metadata": self.scope.meta(self.kind),
             "spec": {
                 "selector": { "matchLabels": labels(devnet, self.kind) },
                 "endpoints": [{

@@ -1,7 +1,7 @@
 //! A log file with a maximum length: when it is full, a new one starts and the full one is kept
 //! under another name.
 
-use cowboy_devnet::home::part_before;
+use crate::home::part_before;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
@@ -12,6 +12,7 @@ use std::{
 /// Maximum bytes of a log file. With the part before it, a log takes twice as many.
 const LIMIT: u64 = 64 << 20;
 
+/// An open log file that begins again when it is full.
 #[derive(Debug)]
 pub struct Rotating {
     path: PathBuf,
