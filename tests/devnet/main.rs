@@ -26,6 +26,7 @@ mod leases;
 mod liar;
 mod liars;
 mod migration;
+mod mixed;
 mod names;
 mod no_space;
 mod nodes;
