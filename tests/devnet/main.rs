@@ -25,6 +25,7 @@ mod kill;
 mod leases;
 mod liar;
 mod liars;
+mod memory;
 mod migration;
 mod mixed;
 mod names;
