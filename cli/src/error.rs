@@ -244,6 +244,7 @@ impl From<ClientError> for CliError {
                 .hint("see what the devnet does: cowboyctl devnet logs"),
             ClientError::Home(error) => error.into(),
             ClientError::Refused(detail) => detail.into(),
+            ClientError::OtherVersion { .. } => Self::failed(what),
             ClientError::Malformed { .. } => Self::failed(what)
                 .hint("the devnet may be of another version: restart it with this cowboyctl"),
         }

@@ -22,13 +22,13 @@ runners:
 ";
 
 /// A devnet's files for its nodes, and the nodes that are started with them.
-struct Apart {
-    home: Home,
+pub struct Apart {
+    pub home: Home,
     files: PathBuf,
 }
 
 impl Apart {
-    fn export() -> Self {
+    pub fn export() -> Self {
         let home = Home::new();
         let (topology, files) = (home.path("topology.yaml"), home.path("files"));
         fs::write(&topology, TOPOLOGY).unwrap();
@@ -40,19 +40,19 @@ impl Apart {
         Self { home, files }
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         utf8(&self.files.join(name)).to_owned()
     }
 
     /// The options that a node and a runner have in common.
-    fn options(&self, key: &str) -> Vec<String> {
+    pub fn options(&self, key: &str) -> Vec<String> {
         let file = |name| self.file(name);
         let options = ["--genesis", &file("genesis.json"), "--peers", &file("peers.yaml")];
         let key = ["--key-file".to_owned(), self.file(key), "--detach".to_owned()];
         options.map(str::to_owned).into_iter().chain(key).collect()
     }
 
-    fn start(&self, validator: &str) -> Value {
+    pub fn start(&self, validator: &str) -> Value {
         let options = self.options(&format!("validators/{validator}.key"));
         let options: Vec<_> = options.iter().map(String::as_str).collect();
         self.home.json(&[&["node", "run"], &*options].concat())
@@ -65,7 +65,7 @@ impl Apart {
     }
 
     /// A command about one node.
-    fn at(&self, node: &str, args: &[&str]) -> Value {
+    pub fn at(&self, node: &str, args: &[&str]) -> Value {
         self.home.json(&[&["--devnet", node], args].concat())
     }
 

@@ -240,7 +240,7 @@ fn the_runner_protocol_shows_every_frame() {
 fn the_runner_protocol_says_what_holds() {
     let document = fs::read_to_string(DOCUMENT).expect("the document is there");
     let oid = tls::BINDING_OID.map(|arc| arc.to_string()).join(".");
-    let names = [tls::ALPN[0], tls::ALPN[1], EXPORTER_LABEL];
+    let names = [tls::ALPN[0], tls::ALPN[1], tls::NO_VERSION, EXPORTER_LABEL];
     let names = names.map(|name| std::str::from_utf8(name).expect("it is text"));
     for said in names.into_iter().chain([oid.as_str()]) {
         assert!(document.contains(&format!("`{said}`")), "{said}");

@@ -5,6 +5,7 @@ use commonware_runtime::{Runner as _, tokio};
 use cowboy_devnet::{
     chain::{known::Known, ledger::Ledger},
     consensus::{
+        PROTOCOL,
         network::{Peer, Tcp},
         presence::RunnerView,
         timing::FastForward,
@@ -92,6 +93,7 @@ impl Devnet {
         let network = Tcp {
             key: key.clone(),
             chain_id,
+            protocol: PROTOCOL,
             listen: address(index),
             peers: ::tokio::sync::watch::channel(peers.collect()).1,
         };

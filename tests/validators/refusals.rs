@@ -9,7 +9,7 @@ use cowboy_devnet::{
     transport::{
         Connection as _, Dial as _, RecvStream as _, SendStream as _, TransportError,
         quic::{QuicClient, QuicConnection, QuicListener, QuicRecv, QuicSend},
-        tls::Identity,
+        tls::{ALPN, Identity},
     },
     validator::{
         gateway::{self, Gateway},
@@ -285,7 +285,7 @@ impl Case {
         nonce: [u8; 32],
     ) -> (Option<GoodbyeReason>, String) {
         let key = key(&self.party);
-        let identity = Identity::new(&key).expect("an identity").of_version_1();
+        let identity = Identity::new(&key).expect("an identity").of_versions(&ALPN[1..]);
         self.play_by(Peer::connect_as(world, key, identity).await, nonce).await
     }
 

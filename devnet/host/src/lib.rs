@@ -13,6 +13,7 @@
 //! | [`files`] | files that only their owner can read, and lock files |
 //! | [`last_words`] | the messages of panicking tasks |
 //! | [`log`] | logs, with write errors ignored |
+//! | [`rarely`] | log lines that a peer can cause, bounded |
 //! | [`open_files`] | the limit of open files |
 //! | [`sse`] | a parser for the text of event streams |
 //! | [`openmetrics`] | metrics in Prometheus' text format, rows of series |
@@ -30,6 +31,7 @@ pub mod nofollow;
 pub mod open_files;
 pub mod openmetrics;
 pub mod process;
+pub mod rarely;
 pub mod spelling;
 pub mod sse;
 pub mod within;

@@ -13,6 +13,10 @@ use super::{
     routes,
     state::ServerState,
 };
+use crate::{
+    consensus::PROTOCOL,
+    types::{API, API_HEADER, PROTOCOL_HEADER},
+};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -176,8 +180,20 @@ fn router(shared: Arc<ServerState>, admission: Admission, limit: Duration) -> Ro
 
 async fn no_route(method: Method, uri: Uri) -> ApiError {
     let path = shown(uri.path());
-    ApiError::not_found(format!("there is no {method} {path}"))
-        .hint("GET /openapi.json lists the routes")
+    let error = ApiError::not_found(format!("there is no {method} {path}"));
+    match other_version(uri.path()) {
+        Some(version) => error.hint(format!(
+            "this API has version {API} and the request version {version}: use the cowboyctl of \
+             this devnet"
+        )),
+        None => error.hint("GET /openapi.json lists the routes"),
+    }
+}
+
+/// The version of a path's API if it is another one.
+fn other_version(path: &str) -> Option<u32> {
+    let version = path.strip_prefix("/v")?.split('/').next()?.parse().ok()?;
+    (version != API).then_some(version)
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {
@@ -220,6 +236,8 @@ async fn guard(
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(API_HEADER, API.into());
+    headers.insert(PROTOCOL_HEADER, PROTOCOL.into());
     response
 }
 

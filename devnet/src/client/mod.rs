@@ -14,7 +14,7 @@ use crate::{
     api::server::CHANGE_TIMEOUT,
     home::{DevnetHome, DevnetState, HomeError},
     topology::Name,
-    types::{ErrorBody, ErrorCode, ErrorDetail},
+    types::{API, API_HEADER, ErrorBody, ErrorCode, ErrorDetail, PROTOCOL_HEADER},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_host::{
@@ -53,6 +53,17 @@ pub enum ClientError {
         /// The path of the request.
         what: String,
         after: Duration,
+    },
+    #[error(
+        "{url} has version {got} of {what} and this program version {own}: use the same cowboyctl \
+         for both; `cowboyctl node version` prints its versions"
+    )]
+    OtherVersion {
+        url: String,
+        /// `the API` or `the protocol`.
+        what: &'static str,
+        got: String,
+        own: u32,
     },
     #[error("{}", .0.message)]
     Refused(ErrorDetail),
@@ -127,6 +138,8 @@ pub struct Client {
     access: Access,
     token: Option<String>,
     node: Option<String>,
+    /// The version of the protocol that answers must have, if any.
+    protocol: Option<u32>,
     timeout: Duration,
     /// Bounds concurrent requests, shared by all clones; `None` means no bound.
     places: Option<Arc<Semaphore>>,
@@ -157,7 +170,8 @@ impl Client {
             http.redirect(Policy::none()).build().map_err(|error| refused(error.to_string()))?;
         let base = Arc::new(Mutex::new(base));
         let timeout = REQUEST_TIMEOUT;
-        Ok(Self { http, base, access, token: None, node: None, timeout, places: None })
+        let (token, node, protocol, places) = (None, None, None, None);
+        Ok(Self { http, base, access, token, node, protocol, timeout, places })
     }
 
     /// A client for the running devnet in `home`, with its token.
@@ -188,6 +202,11 @@ impl Client {
     /// Sends reads to this validator instead of any, and transactions only to it.
     pub fn with_node(self, node: Option<String>) -> Self {
         Self { node, ..self }
+    }
+
+    /// Refuses answers of a program with another version of the protocol.
+    pub fn of_protocol(self, version: u32) -> Self {
+        Self { protocol: Some(version), ..self }
     }
 
     pub fn with_timeout(self, timeout: Duration) -> Self {
@@ -309,6 +328,7 @@ impl Client {
     }
 
     async fn accepted(&self, path: &[&str], response: Response) -> Result<Response, ClientError> {
+        self.check_versions(&response)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -318,6 +338,22 @@ impl Client {
             Ok(body) => Err(ClientError::Refused(body.error)),
             Err(_) => Err(malformed(path, &format_args!("status {status} without an error body"))),
         }
+    }
+
+    /// An answer without these headers comes from a program that has none, or from a proxy.
+    fn check_versions(&self, response: &Response) -> Result<(), ClientError> {
+        let demands =
+            [("the API", API_HEADER, Some(API)), ("the protocol", PROTOCOL_HEADER, self.protocol)];
+        for (what, header, own) in demands {
+            let (Some(own), Some(got)) = (own, response.headers().get(header)) else { continue };
+            let got = got.to_str().unwrap_or("?");
+            if got != own.to_string() {
+                let got = got.chars().take(16).collect();
+                let url = self.base.lock().to_string();
+                return Err(ClientError::OtherVersion { url, what, got, own });
+            }
+        }
+        Ok(())
     }
 
     async fn body(&self, path: &[&str], response: Response) -> Result<Vec<u8>, ClientError> {

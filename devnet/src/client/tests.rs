@@ -219,3 +219,40 @@ async fn speculation_is_asked_for_by_number_and_name() {
     let with_token: Vec<_> = requests.iter().map(shows_token).collect();
     assert_eq!(with_token, [true, false, true, true, false, false, false]);
 }
+
+#[tokio::test]
+async fn an_answer_of_another_version_is_refused_whatever_it_says() {
+    let answers = |header: &str| {
+        let ok = format!("HTTP/1.1 200 OK\r\n{header}\r\ncontent-length: 2\r\n\r\n{{}}");
+        let missing = ok.replace("200 OK", "404 Not Found");
+        vec![ok, missing]
+    };
+    let check = async |header: &str, protocol: Option<u32>, expected: Option<&str>| {
+        let (url, server) = serve(answers(header)).await;
+        let client = Client::new(&url).unwrap();
+        let client = match protocol {
+            Some(protocol) => client.of_protocol(protocol),
+            None => client,
+        };
+        for _ in 0..2 {
+            let error = client.head().await.unwrap_err();
+            match expected {
+                Some(expected) => {
+                    let text = error.to_string();
+                    assert!(matches!(error, ClientError::OtherVersion { .. }), "{text}");
+                    assert!(text.contains(expected) && text.contains(&url), "{text}");
+                }
+                None => assert!(matches!(error, ClientError::Malformed { .. }), "{error}"),
+            }
+        }
+        server.await.unwrap();
+    };
+    let api = "version 9 of the API and this program version 1";
+    check("cowboy-api: 9", None, Some(api)).await;
+    check("cowboy-api: 9", Some(2), Some(api)).await;
+    check("cowboy-api: 1\r\ncowboy-protocol: 9", None, None).await;
+    let protocol = "version 9 of the protocol and this program version 2";
+    check("cowboy-api: 1\r\ncowboy-protocol: 9", Some(2), Some(protocol)).await;
+    check("cowboy-protocol: 2", Some(2), None).await;
+    check("server: proxy", Some(2), None).await;
+}

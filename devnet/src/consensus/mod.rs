@@ -6,6 +6,7 @@
 //! * [`application`]: proposes blocks and decides which blocks get a vote.
 //! * [`held`], [`presence`]: a validator's knowledge while it proposes and votes.
 //! * [`delivery`]: moves final blocks into the ledger.
+//! * `introduction`: what validators tell each other first, so that versions do not mix.
 //! * [`timing`], [`channels`], [`network`], [`start_barrier`], [`epochs`], [`engine`]: start
 //!   consensus on any runtime and network.
 //! * [`faulty`], [`lying`]: a network that loses and delays messages, and votes that lie, as a
@@ -21,6 +22,7 @@ pub mod engine;
 mod epochs;
 pub mod faulty;
 pub mod held;
+mod introduction;
 pub mod lying;
 pub mod network;
 pub mod presence;
@@ -33,6 +35,10 @@ use self::{archive::ArchiveError, network::NetworkError, scheme::CommitteeError}
 use crate::{chain::ledger::LedgerError, storage::StorageError};
 use commonware_cryptography::ed25519::PublicKey;
 use cowboy_engine::primitives::Height;
+
+/// The version of what the nodes of a chain agree on: the messages between them and to runners,
+/// blocks, and the rules that execute them. 2: validators tell each other this number first.
+pub const PROTOCOL: u32 = 2;
 
 /// The consensus library's name for a block: the block's keccak256 hash, in the library's
 /// 32-byte digest type. No SHA-256 is computed.

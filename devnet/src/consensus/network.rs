@@ -3,7 +3,10 @@
 //! Every validator is told every other's key and address, so peers are looked up and not
 //! discovered. Tests use a simulated network instead (`crate::simulation`).
 
-use super::channels::{Channels, Endpoint, max_message_size};
+use super::{
+    channels::{Channels, Endpoint, max_message_size},
+    introduction::Introduced,
+};
 use commonware_cryptography::{
     ChaCha20Poly1305, Signer as _,
     ed25519::{PrivateKey, PublicKey},
@@ -75,6 +78,9 @@ pub struct Tcp {
     pub key: PrivateKey,
     /// The chain's id: validators of different chains do not connect.
     pub chain_id: u64,
+    /// The version of the protocol, usually [`PROTOCOL`](super::PROTOCOL): validators with different
+    /// ones refuse each other.
+    pub protocol: u32,
     pub listen: SocketAddr,
     /// Every validator, including this one, updated as validators come, go and move. At most
     /// [`JOINING`] may be added after it connects.
@@ -147,7 +153,7 @@ where
     type Peers = lookup::Oracle<PublicKey>;
 
     async fn connect(self, context: E, quota: Quota) -> Result<EndpointOf<E, Self>, NetworkError> {
-        let Self { key, chain_id, listen, mut peers } = self;
+        let Self { key, chain_id, protocol, listen, mut peers } = self;
         let me = key.public_key();
         let known = peers.borrow_and_update().clone();
         listenable(&context, listen).await?;
@@ -162,8 +168,11 @@ where
             },
             cups::Version::V1,
         );
+        let handshake = Introduced::new(handshake, protocol, peers.clone());
+        // With the version, because introductions alone could be forged on the way.
         let mut namespace = b"cowboy-p2p/".to_vec();
         namespace.extend_from_slice(&chain_id.to_be_bytes());
+        namespace.extend_from_slice(&protocol.to_be_bytes());
         let mut config = lookup::Config::local(
             handshake,
             &namespace,

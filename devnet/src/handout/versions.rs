@@ -1,16 +1,9 @@
 //! What a program speaks and writes.
 
-use crate::storage::FORMAT;
+use crate::{consensus::PROTOCOL, storage::FORMAT, types::API};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
-
-/// The version of what the nodes of a chain agree on: the messages between them and to runners,
-/// blocks, and the rules that execute them.
-const PROTOCOL: u32 = 1;
-
-/// The version of the control API, as in its paths.
-const API: u32 = 1;
 
 /// The versions of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -26,7 +26,7 @@ use crate::{
     },
     client::Client,
     consensus::{
-        EngineError, engine,
+        EngineError, PROTOCOL, engine,
         faulty::{self, Faulty},
         lying::Lying,
         network::Tcp,
@@ -269,6 +269,7 @@ impl Nodes {
         let network = Tcp {
             key: keys.consensus.clone(),
             chain_id,
+            protocol: PROTOCOL,
             listen: *p2p,
             peers: config.members.peers(),
         };

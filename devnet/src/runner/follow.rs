@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     client::{Access, BlockAt, Client, ClientError},
+    consensus::PROTOCOL,
     home::{DevnetHome, DevnetState, HomeError},
     types::{AddressText, ChainId, ErrorCode, HashText, Parameters, ProofQuery, Runner, Text},
     verification::{VerificationError, Walk},
@@ -159,7 +160,7 @@ impl Follower {
                 Client::with_access(&urls[0], access.clone())?
             }
         };
-        let client = client.with_timeout(REQUEST_TIMEOUT);
+        let client = client.of_protocol(PROTOCOL).with_timeout(REQUEST_TIMEOUT);
         let (chain, trust, kept, lacking) = (None, None, None, None);
         Ok(Self { api, client, runner, chain, root, trust, memory, kept, lacking })
     }
@@ -263,7 +264,7 @@ impl Follower {
     /// Asks the next node from now on.
     fn turn(&mut self, error: &ClientError) -> Result<(), FollowError> {
         if let Api::Nodes(NodeApis { urls, .. }) = &mut self.api {
-            tracing::info!(%error, "a node does not answer: the next one is asked");
+            tracing::info!(%error, "a node gives no answer: the next one is asked");
             urls.rotate_left(1);
             self.client.move_to(&urls[0])?;
         }
@@ -443,7 +444,7 @@ impl Follower {
                 }
                 Err(error) => {
                     if standing != FollowState::Away {
-                        tracing::warn!(%error, "the devnet does not answer; asked again");
+                        tracing::warn!(%error, "the devnet gives no answer; asked again");
                     }
                     // An answer may be late while the connections work: they stay.
                     let alone = *connected.borrow() == 0;
@@ -496,7 +497,9 @@ fn answers_at(home: &DevnetHome) -> Result<String, ClientError> {
 /// Whether another node may answer instead.
 const fn is_absent(error: &ClientError) -> bool {
     match error {
-        ClientError::Unreachable { .. } | ClientError::Timeout { .. } => true,
+        ClientError::Unreachable { .. }
+        | ClientError::Timeout { .. }
+        | ClientError::OtherVersion { .. } => true,
         ClientError::Refused(detail) => matches!(detail.code, ErrorCode::Unavailable),
         _ => false,
     }

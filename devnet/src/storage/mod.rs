@@ -68,7 +68,8 @@ pub enum StorageError {
     #[error("storage: the {record} at {height} does not decode: {error}")]
     Corrupt { record: &'static str, height: u64, error: DecodeError },
     #[error(
-        "storage: the file has format {got}, this program reads {expected}; `devnet reset` deletes the chain"
+        "storage: the file has format {got}, this program reads {expected}; run the program that wrote it, \
+         or delete the chain: `devnet reset`, or `node run --resync` for one node"
     )]
     Format { got: i64, expected: i64 },
     #[error(

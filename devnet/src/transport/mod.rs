@@ -60,6 +60,12 @@ pub enum TransportError {
     /// The connection broke: a timeout, a reset, or a violation of the transport protocol.
     #[error("connection lost: {reason}")]
     Lost { reason: String },
+    /// Refused in the handshake. `theirs` is what the peer says.
+    #[error(
+        "the peer speaks {theirs} and this side {own}: run versions of cowboyctl that have one in \
+         common"
+    )]
+    NoCommonVersion { own: String, theirs: String },
     /// The peer abandoned this one stream; the connection continues.
     #[error("stream abandoned by the peer")]
     StreamAbandoned,

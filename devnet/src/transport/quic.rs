@@ -5,6 +5,10 @@
 //! unless faults must tell them apart. A connection is returned only after its handshake, which
 //! verifies both identities.
 //!
+//! Two sides without a common version of the protocol agree on [`NO_VERSION`](super::tls::NO_VERSION).
+//! The dialler opens a stream and writes the names of its versions, the listener answers with its
+//! own, and both refuse the connection with an error that has both.
+//!
 //! A socket behind a [`Tap`] loses and delays datagrams according to the devnet's faults.
 //!
 //! The dialler completes its handshake one step before the listener. When a listener refuses the
@@ -18,6 +22,7 @@ mod faulty;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod version;
 
 pub use connection::{QuicConnection, QuicRecv, QuicSend};
 
@@ -29,6 +34,7 @@ use super::{
 };
 use crate::faults::{Faults, Tap};
 use cowboy_engine::primitives::PublicKey;
+use cowboy_host::rarely::Rarely;
 use quinn::{
     AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt,
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
@@ -190,7 +196,7 @@ impl QuicListener {
         let Bound { socket, address, released } = bind(address, tap)?;
         let endpoint = endpoint(socket, address, Some(config))?;
         let (queue, accepted) = mpsc::channel(BACKLOG);
-        let own = identity.public_key().clone();
+        let own = Own { key: identity.public_key().clone(), versions: identity.versions().into() };
         tokio::spawn(accept_all(endpoint.clone(), own, admit, queue, limits));
         Ok(Self { endpoint: ClosedOnDrop(endpoint), address, accepted, released })
     }
@@ -229,21 +235,35 @@ impl Listen for QuicListener {
     }
 }
 
+/// What a listener says about itself.
+#[derive(Clone)]
+struct Own {
+    key: PublicKey,
+    versions: Arc<str>,
+}
+
 /// Lets attempts through their handshakes concurrently until the endpoint is closed.
 async fn accept_all(
     endpoint: Endpoint,
-    own: PublicKey,
+    own: Own,
     admit: impl Fn(IpAddr) -> bool,
     queue: mpsc::Sender<QuicConnection>,
     limits: QuicLimits,
 ) {
     let half_open = HalfOpen::new(limits.half_open);
     let start = Instant::now();
+    let mut refused = Rarely::default();
     let mut handshakes = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            Some(_) = handshakes.join_next() => {}
+            Some(ended) = handshakes.join_next() => {
+                if let Ok(Some((remote, error))) = ended
+                    && refused.may(remote, ms_since(start))
+                {
+                    tracing::warn!(%remote, %error, "a runner is refused");
+                }
+            }
             attempt = endpoint.accept() => {
                 let Some(attempt) = attempt else { return };
                 let address = attempt.remote_address().ip();
@@ -258,8 +278,7 @@ async fn accept_all(
                     }
                     continue;
                 }
-                let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-                match half_open.admit(address, now) {
+                match half_open.admit(address, ms_since(start)) {
                     Some(slot) => {
                         let (own, queue) = (own.clone(), queue.clone());
                         handshakes.spawn(handshake(attempt, own, slot, queue, limits.handshake));
@@ -271,30 +290,47 @@ async fn accept_all(
     }
 }
 
+fn ms_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the error, and the address that it is about, if the two have no version in common.
 async fn handshake(
     attempt: quinn::Incoming,
-    own: PublicKey,
+    own: Own,
     mut slot: Slot,
     queue: mpsc::Sender<QuicConnection>,
     within: Duration,
-) {
+) -> Option<(IpAddr, TransportError)> {
     let remote = attempt.remote_address();
+    let shaken = async {
+        match attempt.into_future().await {
+            Ok(connection) if version::none_in_common(&connection) => {
+                Err(version::answer(&connection, &own.versions).await)
+            }
+            Ok(connection) => QuicConnection::new(connection, &own.key),
+            Err(error) => Err(version::refused(&error, &own.versions).unwrap_or(error.into())),
+        }
+    };
     let through = async {
-        let connection = match timeout(within, attempt.into_future()).await {
-            Ok(Ok(connection)) => QuicConnection::new(connection, &own),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: within }),
-        };
-        match connection {
+        let late = TransportError::ConnectTimeout { address: remote, after: within };
+        match timeout(within, shaken).await.unwrap_or(Err(late)) {
             // An error means that the listener is gone, and the connection with it.
             Ok(connection) => drop(queue.send(connection).await),
+            Err(error @ TransportError::NoCommonVersion { .. }) => {
+                return Some((remote.ip(), error));
+            }
             Err(error) => tracing::debug!(%remote, %error, "handshake failed"),
         }
+        None
     };
     tokio::select! {
         biased;
-        () = through => {}
-        () = slot.lost() => tracing::debug!(%remote, "handshake ended: another has its place"),
+        refused = through => refused,
+        () = slot.lost() => {
+            tracing::debug!(%remote, "handshake ended: another has its place");
+            None
+        }
     }
 }
 
@@ -356,17 +392,26 @@ impl Dial for Dialer {
             .endpoint
             .connect_with(config, address, SERVER_NAME)
             .map_err(|error| TransportError::Connect { address, reason: error.to_string() })?;
-        match timeout(DIAL_TIMEOUT, connecting).await {
-            Ok(Ok(connection)) => QuicConnection::new(connection, self.identity.public_key()),
-            Ok(Err(error)) => Err(match verifier.refused() {
-                Some(got) => TransportError::IdentityMismatch {
-                    address,
-                    expected: Box::new(expected.clone()),
-                    got: Box::new(got.clone()),
-                },
-                None => TransportError::Connect { address, reason: error.to_string() },
-            }),
-            Err(_) => Err(TransportError::ConnectTimeout { address, after: DIAL_TIMEOUT }),
-        }
+        let versions = self.identity.versions();
+        let shaken = async {
+            match connecting.await {
+                Ok(connection) if version::none_in_common(&connection) => {
+                    Err(version::ask(&connection, &versions).await)
+                }
+                Ok(connection) => QuicConnection::new(connection, self.identity.public_key()),
+                Err(error) => Err(match verifier.refused() {
+                    Some(got) => TransportError::IdentityMismatch {
+                        address,
+                        expected: Box::new(expected.clone()),
+                        got: Box::new(got.clone()),
+                    },
+                    None => version::refused(&error, &versions).unwrap_or_else(|| {
+                        TransportError::Connect { address, reason: error.to_string() }
+                    }),
+                }),
+            }
+        };
+        let late = TransportError::ConnectTimeout { address, after: DIAL_TIMEOUT };
+        timeout(DIAL_TIMEOUT, shaken).await.unwrap_or(Err(late))
     }
 }

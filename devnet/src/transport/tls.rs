@@ -50,8 +50,12 @@ use std::{
 use x509_parser::{certificate::X509Certificate, oid_registry::Oid, prelude::FromDer as _};
 
 /// The protocol's versions as names for the handshake, best first: 2 with keyed heartbeats, 1 with
-/// signed ones. The handshake fails unless both sides have one in common.
+/// signed ones.
 pub const ALPN: [&[u8]; 2] = [b"cowboy/cip11/2", b"cowboy/cip11/1"];
+
+/// The name that both sides offer last. They agree on it if they have no version in common: then
+/// they only tell each other their versions (see [`super::quic`]).
+pub const NO_VERSION: &[u8] = b"cowboy/cip11";
 
 /// The extension that carries the binding.
 pub const BINDING_OID: [u64; 9] = [1, 3, 6, 1, 4, 1, 58888, 11, 1];
@@ -149,16 +153,18 @@ pub fn peer_key(connection: &quinn::Connection) -> Result<PublicKey, IdentityErr
     }
 }
 
+/// The name that the two ends of a handshaken connection agreed on.
+pub(super) fn agreed(connection: &quinn::Connection) -> Option<Vec<u8>> {
+    connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok()?.protocol)
+}
+
 /// How the two ends of a handshaken connection authenticate heartbeats.
 pub fn heartbeats(
     connection: &quinn::Connection,
     own: &PublicKey,
     peer: &PublicKey,
 ) -> Result<Heartbeats, IdentityError> {
-    let agreed = connection
-        .handshake_data()
-        .and_then(|data| data.downcast::<HandshakeData>().ok()?.protocol);
-    if agreed.as_deref() != Some(ALPN[0]) {
+    if agreed(connection).as_deref() != Some(ALPN[0]) {
         return Ok(Heartbeats::Signed);
     }
     let (runner, validator) = match connection.side() {
@@ -212,14 +218,20 @@ impl Identity {
         Ok(Self { public, der, certified: Arc::new(certified.into()), provider, offered: &ALPN })
     }
 
-    /// Without heartbeats by keys, as a peer that knows only version 1.
+    /// As a peer that knows only these versions.
     #[must_use]
-    pub fn of_version_1(self) -> Self {
-        Self { offered: &ALPN[1..], ..self }
+    pub fn of_versions(self, offered: &'static [&'static [u8]]) -> Self {
+        Self { offered, ..self }
     }
 
     fn alpn(&self) -> Vec<Vec<u8>> {
-        self.offered.iter().map(|name| name.to_vec()).collect()
+        self.offered.iter().chain(&[NO_VERSION]).map(|name| name.to_vec()).collect()
+    }
+
+    /// The names of the versions that this side speaks, separated by spaces.
+    pub(super) fn versions(&self) -> String {
+        let names = self.offered.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+        names.collect::<Vec<_>>().join(" ")
     }
 
     pub const fn public_key(&self) -> &PublicKey {

@@ -19,6 +19,9 @@
 //! `token` file. A runner's heartbeat, commitment and result need no token because the runner
 //! signed them. Every failure is answered with an [`ErrorBody`].
 //!
+//! Every answer has the headers [`API_HEADER`] and [`PROTOCOL_HEADER`]. A client refuses an answer of
+//! an API of another version; a runner also refuses one of another protocol.
+//!
 //! # Events
 //!
 //! `GET /v1/events` sends one message per finalized and executed block, with `event: block`, the
@@ -31,6 +34,14 @@
 //! ends with `event: replaced`, a reason as data and `retry:` [`RETURN_MS`]; its reader returns
 //! with the last id that it saw. A request may show the token. Streams with the token and streams
 //! without it each have a quarter of the places that the other kind cannot take.
+
+/// The version of the control API, as in its paths.
+pub const API: u32 = 1;
+
+/// The headers of every answer with the version of the API and of the protocol (see
+/// [`PROTOCOL`](crate::consensus::PROTOCOL)).
+pub const API_HEADER: &str = "cowboy-api";
+pub const PROTOCOL_HEADER: &str = "cowboy-protocol";
 
 mod actor;
 mod chain;

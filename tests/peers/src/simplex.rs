@@ -41,6 +41,7 @@ use commonware_utils::{
 };
 use cowboy_devnet::{
     consensus::{
+        PROTOCOL,
         channels::{Endpoint, quota},
         network::{Network as _, NetworkError, Peer, Tcp},
         timing::Timing,
@@ -175,7 +176,7 @@ async fn start(
         |(key, port): &(PublicKey, u16)| Peer { key: key.clone(), address: Some(local(*port)) };
     let peers = known.iter().map(peer);
     let (listen, peers) = (local(known[index].1), watch::channel(peers.collect()).1);
-    let network = Tcp { key, chain_id: CHAIN_ID, listen, peers };
+    let network = Tcp { key, chain_id: CHAIN_ID, protocol: PROTOCOL, listen, peers };
     let Endpoint { channels, blocker, .. } =
         network.connect(context.child("network"), quota()).await?;
     let digests = Digests { block_time: timing.pace.block_time };

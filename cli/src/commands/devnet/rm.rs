@@ -9,7 +9,10 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{orchestrator::home::DevnetHome, topology::Name};
+use cowboy_devnet::{
+    orchestrator::{end_left, home::DevnetHome},
+    topology::Name,
+};
 use serde::Serialize;
 use std::{collections::BTreeSet, time::Duration};
 
@@ -66,7 +69,9 @@ impl Rm {
         let mut removed = Vec::new();
         for devnet in chosen {
             let was_running = self.all && stop(&devnet, self.timeout).await?.is_some();
-            devnet.lock()?.remove()?;
+            let lock = devnet.lock()?;
+            end_left(&devnet).await.map_err(CliError::failed)?;
+            lock.remove()?;
             removed.push(RmReport { name: devnet.name().clone(), was_running });
         }
         if removed.is_empty() {

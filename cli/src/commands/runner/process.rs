@@ -18,7 +18,7 @@ use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     client::{Access, Client, ClientError},
-    consensus::scheme::Committee,
+    consensus::{PROTOCOL, scheme::Committee},
     executor::{self, Executor},
     handout::{GenesisDocument, PeersError},
     orchestrator::home::{DevnetHome, DevnetState},
@@ -318,7 +318,7 @@ impl Start {
                 (Api::Devnet(devnet.clone()), devnet.clone(), Client::of_devnet(&devnet)?)
             }
             Some(url) => {
-                let client = Client::new(url)?;
+                let client = Client::new(url)?.of_protocol(PROTOCOL);
                 let name: Name = client.status().await?.name.parse().map_err(|error| {
                     CliError::failed(format!("{url}: the devnet's name is invalid: {error}"))
                 })?;
@@ -422,10 +422,15 @@ async fn nodes(genesis: &Path, peers: &Path, access: Access) -> Result<Joined, C
         let what = format!("{source}: some APIs are http, some https");
         return Err(CliError::new(Exit::Usage, what).hint("leave out those of one kind"));
     }
-    let client = Client::with_access(&urls[0], access.clone())?;
+    let client = Client::with_access(&urls[0], access.clone())?.of_protocol(PROTOCOL);
     for _ in 1..urls.len() {
         let answer = client.clone().with_timeout(FIRST_ANSWER).parameters().await;
-        let Err(ClientError::Unreachable { .. } | ClientError::Timeout { .. }) = answer else {
+        let Err(
+            ClientError::Unreachable { .. }
+            | ClientError::Timeout { .. }
+            | ClientError::OtherVersion { .. },
+        ) = answer
+        else {
             break;
         };
         urls.rotate_left(1);

@@ -165,6 +165,10 @@ async fn unknown_routes_and_methods_have_the_same_error_body() {
     check("GET", "/v1/chain", 404, "there is no GET /v1/chain").await;
     check("POST", "/v1/chain", 404, "there is no POST /v1/chain").await;
     check("GET", "/v1/status/", 404, "there is no GET /v1/status/").await;
+    let answer = check("GET", "/v2/status", 404, "there is no GET /v2/status").await;
+    assert!(answer.contains("this API has version 1 and the request version 2"), "{answer}");
+    let protocol = format!("cowboy-protocol: {}\r\n", crate::consensus::PROTOCOL);
+    assert!(answer.contains("cowboy-api: 1\r\n") && answer.contains(&protocol), "{answer}");
     let answer = check("DELETE", "/v1/status", 405, "/v1/status takes no DELETE").await;
     assert!(answer.contains("allow: GET,HEAD"), "{answer}");
     check("GET", "/v1/shutdown", 405, "/v1/shutdown takes no GET").await;

@@ -1,6 +1,8 @@
 //! One node's process: its start, its limits, and its end.
 
-use super::containers::Container;
+#[cfg(target_os = "linux")]
+use super::cgroup;
+use super::{cgroup::Cgroup, containers::Container};
 use crate::{
     handout::{SUPERVISED, Versions},
     topology::ProcessPlan,
@@ -79,6 +81,8 @@ pub(in crate::orchestrator) struct Child {
     process: tokio::process::Child,
     pid: Pid,
     container: Option<Container>,
+    /// Its memory limit, where it has one and this process may make a cgroup.
+    cgroup: Option<Cgroup>,
     log: PathBuf,
     /// Length of its log when it was started.
     log_from: u64,
@@ -113,8 +117,8 @@ impl Child {
         place: &NodePlace,
         plan: &ProcessPlan,
     ) -> Result<Self, String> {
-        let child = Self::spawn(command, place, None)?;
-        child.limit(plan)?;
+        let mut child = Self::spawn(command, place, None)?;
+        child.limit(&place.folder, plan)?;
         Ok(child)
     }
 
@@ -153,18 +157,19 @@ impl Child {
             return Err(format!("{program}: it has ended at once"));
         };
         let (log, stdout) = (path.clone(), BufReader::new(stdout));
-        Ok(Self { process, pid, container, log, log_from, stdout, _alive: alive })
+        let cgroup = None;
+        Ok(Self { process, pid, container, cgroup, log, log_from, stdout, _alive: alive })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn limit(&self, plan: &ProcessPlan) -> Result<(), String> {
+    fn limit(&mut self, _: &Path, plan: &ProcessPlan) -> Result<(), String> {
         let limited = plan.memory.is_some() || plan.cpus.is_some() || plan.core_dumps;
         let message = "`memory`, `cpus` and `core_dumps` work on Linux only";
         if limited { Err(message.to_owned()) } else { Ok(()) }
     }
 
     #[cfg(target_os = "linux")]
-    fn limit(&self, plan: &ProcessPlan) -> Result<(), String> {
+    fn limit(&mut self, folder: &Path, plan: &ProcessPlan) -> Result<(), String> {
         use rustix::process::{Resource, Rlimit};
 
         let failed = |what: &str| {
@@ -174,7 +179,8 @@ impl Child {
         let most = process::getrlimit(Resource::Core).maximum;
         let limit = Rlimit { current: if plan.core_dumps { most } else { Some(0) }, maximum: most };
         process::prlimit(Some(self.pid), Resource::Core, limit).map_err(failed("core_dumps"))?;
-        if let Some(crate::topology::Size(bytes)) = plan.memory {
+        self.cgroup = plan.memory.and_then(|size| cgroup::limit(self.pid, folder, size));
+        if let (None, Some(crate::topology::Size(bytes))) = (&self.cgroup, plan.memory) {
             let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
             process::prlimit(Some(self.pid), Resource::Data, limit).map_err(failed("memory"))?;
         }
@@ -210,6 +216,10 @@ impl Child {
         let (how, orderly) = match self.process.wait().await {
             Ok(status) => (told(status), status.success()),
             Err(error) => (format!("its end is not known: {error}"), false),
+        };
+        let how = match self.cgroup.as_ref().filter(|cgroup| cgroup.has_killed()) {
+            Some(cgroup) => format!("{how}: its memory limit of {} ended it", cgroup.size()),
+            None => how,
         };
         let how = match last_words(&self.log, self.log_from) {
             Some(words) => format!("{how}; last words: {words}"),

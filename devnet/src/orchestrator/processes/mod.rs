@@ -8,6 +8,7 @@
 //! starts, stops or removes the devnet.
 
 mod access;
+mod cgroup;
 mod child;
 mod cluster;
 mod containers;
@@ -731,7 +732,13 @@ pub async fn end_left(devnet: &DevnetHome) -> Result<(), String> {
     let runners = RunnerFolder::supervised_at(devnet).map_err(told)?;
     let runners = runners.iter().map(|runner| (runner.lock_path(), runner.name().to_string()));
     let ends = nodes.chain(runners);
-    let ends = ends.map(async |(lock, node)| child::end_left(&lock, &node).await);
+    let ends = ends.map(async |(lock, node)| {
+        child::end_left(&lock, &node).await?;
+        if let Some(folder) = lock.parent() {
+            cgroup::remove_left(folder).await;
+        }
+        Ok(())
+    });
     join_all(ends).await.into_iter().collect()
 }
 

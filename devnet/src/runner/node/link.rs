@@ -7,7 +7,7 @@ use crate::{
         worker::{TaskProgress, Worker},
     },
     transport::{
-        Connection as _, Dial,
+        Connection as _, Dial, TransportError,
         driver::{self, Service, now_ms},
     },
 };
@@ -43,18 +43,27 @@ impl<E: Clock + Spawner + CryptoRng, D: Dial, W: Worker> Upkeep<E, D, W> {
     /// Keeps the validator connected for as long as it is one of the runner's validators.
     pub(super) async fn run(self, mut context: E) {
         let mut attempt = 0;
+        let mut named = false;
         let key = &self.validator;
         while let Some(address) = self.address() {
             let reason = match self.dialer.dial(address, key).await {
                 Ok(connection) => {
                     let (end, established) = self.connection(&mut context, connection).await;
                     if established {
-                        attempt = 0;
+                        (attempt, named) = (0, false);
                     }
                     if end == End::Peer(GoodbyeReason::DuplicateConnection) {
                         attempt = ATTEMPT_AFTER_DUPLICATE;
                     }
                     end.to_string()
+                }
+                Err(error @ TransportError::NoCommonVersion { .. }) => {
+                    if !named {
+                        let validator = key.address();
+                        tracing::error!(%validator, %address, %error, "a validator is not connected");
+                    }
+                    named = true;
+                    error.to_string()
                 }
                 Err(error) => error.to_string(),
             };

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::transport::{
     suite,
-    tls::{ALPN, BINDING_OID, IdentityError},
+    tls::{ALPN, BINDING_OID, IdentityError, NO_VERSION},
 };
 use cowboy_engine::primitives::{SecretKey, Signature, codec, keccak256};
 use rand::{Rng as _, SeedableRng as _};
@@ -458,7 +458,7 @@ async fn the_best_version_that_both_ends_know_is_spoken() {
     let identity = |name: &str| Identity::new(&secret(name)).unwrap();
     for (of_validator, of_runner, spoken) in [(2, 2, 2), (2, 1, 1), (1, 2, 1), (1, 1, 1)] {
         let known = |identity: Identity, version| match version {
-            1 => identity.of_version_1(),
+            1 => identity.of_versions(&ALPN[1..]),
             _ => identity,
         };
         let validator = known(identity("validator"), of_validator);
@@ -469,4 +469,71 @@ async fn the_best_version_that_both_ends_know_is_spoken() {
         assert_eq!(heartbeats.version(), spoken, "{of_validator}, {of_runner}");
         assert_eq!(accepted.heartbeats(), heartbeats);
     }
+}
+
+/// Passes on the fields of warnings.
+struct Warnings(mpsc::UnboundedSender<String>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            text.push_str(&format!("{field}={value:?} "));
+        });
+        let _ = self.0.send(text);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn without_a_common_version_both_ends_name_both() {
+    const LATER: [&[u8]; 2] = [b"cowboy/cip11/9", b"cowboy/cip11/8"];
+    const OWN: &str = "cowboy/cip11/2 cowboy/cip11/1";
+    const THEIRS: &str = "cowboy/cip11/9 cowboy/cip11/8";
+    let public = secret("validator").public_key();
+    let later = |name: &str| identity(name).of_versions(&LATER);
+    let check = async |validator: Identity, runner: Identity, (own, theirs): (&str, &str)| {
+        let (send, mut logged) = mpsc::unbounded_channel();
+        let _logs = tracing::subscriber::set_default(Warnings(send));
+        let listener = QuicListener::bind(&validator, LOOPBACK, |_| true).unwrap();
+        let dialer = QuicClient::bind(LOOPBACK).unwrap().dialer(runner);
+        let error = |own: &str, theirs: &str| TransportError::NoCommonVersion {
+            own: own.to_owned(),
+            theirs: theirs.to_owned(),
+        };
+        let dialled = dialer.dial(listener.address(), &public).await.map(drop).unwrap_err();
+        assert_eq!(dialled, error(theirs, own));
+        let logged = logged.recv().await.unwrap();
+        assert!(logged.contains(&error(own, theirs).to_string()), "{logged}");
+    };
+    bounded(async {
+        check(identity("validator"), later("runner"), (OWN, THEIRS)).await;
+        check(later("validator"), identity("runner"), (THEIRS, OWN)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_peer_that_knows_no_name_without_a_version_is_refused_too() {
+    let listener = listener();
+    let heard = attempt(&listener, Some(&identity("runner")), &[b"cowboy/cip11/9"]).await;
+    assert!(heard.contains("error 120"), "{heard}");
+    // One that agrees to have no version, and then says nothing of use, is no connection.
+    let heard = attempt(&listener, Some(&identity("runner")), &[NO_VERSION]).await;
+    assert!(heard.contains("no version of the protocol in common"), "{heard}");
 }
