@@ -9,7 +9,6 @@
 //! nothing: a peer that lies about its version fails in that handshake, or is then like any peer
 //! that sends what it should not.
 
-use super::network::Peer;
 use commonware_cryptography::ed25519::PublicKey;
 use commonware_runtime::{Buf as _, Clock, Sink, Stream};
 use commonware_stream::Upgrader;
@@ -18,6 +17,7 @@ use cowboy_host::rarely::Rarely;
 use rand_core::CryptoRng;
 use std::{
     fmt,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -35,6 +35,14 @@ const LENGTH: usize = MAGIC.len() + size_of::<u32>() + PROGRAM + KEY;
 /// How long the dialler holds a refused peer's place, so that it does not dial again at once. The
 /// limit on handshakes may end it earlier.
 const HOLD: Duration = Duration::from_secs(1);
+
+/// A validator that others connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub key: PublicKey,
+    /// `None`: its address is not known yet, but it may connect.
+    pub address: Option<SocketAddr>,
+}
 
 /// The versions of a validator.
 #[derive(Debug, Clone, PartialEq, Eq)]

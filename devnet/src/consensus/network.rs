@@ -3,6 +3,8 @@
 //! Every validator is told every other's key and address, so peers are looked up and not
 //! discovered. Tests use a simulated network instead (`crate::simulation`).
 
+pub use super::introduction::Peer;
+
 use super::{
     channels::{Channels, Endpoint, max_message_size},
     introduction::Introduced,
@@ -78,21 +80,13 @@ pub struct Tcp {
     pub key: PrivateKey,
     /// The chain's id: validators of different chains do not connect.
     pub chain_id: u64,
-    /// The version of the protocol, usually [`PROTOCOL`](super::PROTOCOL): validators with different
-    /// ones refuse each other.
+    /// The version of the protocol, usually [`PROTOCOL`](super::PROTOCOL): validators with others
+    /// are refused, and refuse.
     pub protocol: u32,
     pub listen: SocketAddr,
     /// Every validator, including this one, updated as validators come, go and move. At most
     /// [`JOINING`] may be added after it connects.
     pub peers: watch::Receiver<Vec<Peer>>,
-}
-
-/// A validator that others connect to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
-    pub key: PublicKey,
-    /// `None`: its address is not known yet, but it may connect.
-    pub address: Option<SocketAddr>,
 }
 
 /// Number of validators that may join while one runs; each reserves mailbox room for them at its

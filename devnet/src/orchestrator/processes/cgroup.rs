@@ -1,9 +1,9 @@
 //! A node's memory limit as a cgroup of its own, where this process may make one.
 //!
 //! * With cgroup v1: below this process' own cgroup of the memory controller.
-//! * With v2: in this process' own cgroup, or in the one that this is in, if that gives its children
-//!   the memory controller. A cgroup of v2 that has processes gives them none, so this is usually
-//!   the one around it, as a user's `app.slice`.
+//! * With v2: in this process' own cgroup, or in the one that this is in, if that gives its
+//!   children the memory controller. A cgroup of v2 that has processes gives them none, so this is
+//!   usually the one around it, as a user's `app.slice`.
 //!
 //! The limits of the cgroup in which it is made hold for the node as before. Elsewhere the limit is
 //! `RLIMIT_DATA`, and the log says why.
@@ -28,7 +28,7 @@ const RECORD: &str = "cgroup";
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 /// How the names of all cgroups made here begin.
-const PREFIX: &str = "cowboyctl-";
+const OURS: &str = "cowboyctl-";
 
 /// Why no cgroup can be made.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ impl CgroupBase {
     fn of(&self, folder: &Path) -> PathBuf {
         let id = cowboy_engine::primitives::keccak256(&[folder.as_os_str().as_encoded_bytes()]);
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        self.path.join(format!("{PREFIX}{}-{name}", hex::encode(&id.0[..6])))
+        self.path.join(format!("{OURS}{}-{name}", hex::encode(&id.0[..6])))
     }
 }
 
@@ -267,12 +267,12 @@ fn remove(path: &Path, folder: &Path) -> io::Result<()> {
 /// is no cgroup of it.
 fn recorded(folder: &Path) -> Option<PathBuf> {
     let path = PathBuf::from(fs::read_to_string(folder.join(RECORD)).ok()?);
-    let made_here = path.file_name()?.to_string_lossy().starts_with(PREFIX);
+    let made_here = path.file_name()?.to_string_lossy().starts_with(OURS);
     (made_here && path.join("cgroup.procs").exists()).then_some(path)
 }
 
-/// Removes the cgroup that a killed devnet has left. A process that has released its files may still
-/// be in it for a moment.
+/// Removes the cgroup that a killed devnet has left. A process that has released its files may
+/// still be in it for a moment.
 pub(super) async fn remove_left(folder: &Path) {
     let Some(path) = recorded(folder) else { return };
     let gone = async {

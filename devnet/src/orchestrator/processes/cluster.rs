@@ -333,7 +333,7 @@ impl Pod {
         self.cluster.command(&["port-forward", &pod, &ports, "--address", "127.0.0.1"])
     }
 
-    /// The folder of the pod's home that has the node's data, and the folder here that has its copy.
+    /// The folder of the pod's home that has the node's data, and the folder here with its copy.
     fn copy(&self) -> (&Name, PathBuf) {
         let home = &self.cluster.0.home;
         match self.is_validator {
