@@ -61,6 +61,8 @@ pub(super) struct ServerLimits {
     pub client: Duration,
     /// The time from the head of a request to the head of its answer.
     pub request: Duration,
+    /// The same for a request that starts or stops a node.
+    pub change: Duration,
 }
 
 impl From<ServerLimits> for http::ConnectionLimits {
@@ -69,13 +71,13 @@ impl From<ServerLimits> for http::ConnectionLimits {
     }
 }
 
-/// Most connections stay free for requests, regardless of streams. A request may take as long as a
-/// validator needs to start with a long chain.
+/// Most connections stay free for requests, regardless of streams.
 const LIMITS: ServerLimits = ServerLimits {
     connections: 256,
     streams: 64,
     client: Duration::from_secs(30),
     request: Duration::from_secs(30),
+    change: CHANGE_TIMEOUT,
 };
 
 // A new connection does not close a stream, so there must be connections that are not streams.
@@ -97,11 +99,7 @@ pub fn start_for_others(
 ) -> Serving {
     let admission = Admission::Token([token, &backend.token].map(Arc::from));
     http::start(LIMITS.into(), listener, Some(tls), move |closing| {
-        router(
-            Arc::new(ServerState::new(backend, LIMITS.streams, closing)),
-            admission,
-            LIMITS.request,
-        )
+        router(Arc::new(ServerState::new(backend, LIMITS.streams, closing)), admission, LIMITS)
     })
 }
 
@@ -112,13 +110,13 @@ pub(super) fn start_within(
 ) -> Serving {
     http::start(limits.into(), listener, None, move |closing| {
         let shared = Arc::new(ServerState::new(backend, limits.streams, closing));
-        router(shared, Admission::Loopback, limits.request)
+        router(shared, Admission::Loopback, limits)
     })
 }
 
 /// [`start`] for other routes: within the same limits, for the loopback only.
 pub fn start_router(listener: TcpListener, router: Router) -> Serving {
-    let guarded = Guarded { admission: Admission::Loopback, limit: LIMITS.request };
+    let guarded = Guarded { admission: Admission::Loopback, limits: LIMITS };
     let guard = middleware::from_fn_with_state(guarded, guard);
     let router = router.fallback(no_route).method_not_allowed_fallback(wrong_method).layer(guard);
     http::start(LIMITS.into(), listener, None, |_| router)
@@ -163,10 +161,10 @@ impl Admission {
 #[derive(Clone)]
 struct Guarded {
     admission: Admission,
-    limit: Duration,
+    limits: ServerLimits,
 }
 
-fn router(shared: Arc<ServerState>, admission: Admission, limit: Duration) -> Router {
+fn router(shared: Arc<ServerState>, admission: Admission, limits: ServerLimits) -> Router {
     let mut router = Router::new();
     for route in routes::table() {
         router = router.route(route.path, route.handler);
@@ -174,7 +172,7 @@ fn router(shared: Arc<ServerState>, admission: Admission, limit: Duration) -> Ro
     router
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(Guarded { admission, limit }, guard))
+        .layer(middleware::from_fn_with_state(Guarded { admission, limits }, guard))
         .with_state(shared)
 }
 
@@ -205,10 +203,11 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 
 /// Refuses requests that no route should see, and bounds the time of the others.
 async fn guard(
-    State(Guarded { admission, limit }): State<Guarded>,
+    State(Guarded { admission, limits }): State<Guarded>,
     request: Request,
     next: Next,
 ) -> Response {
+    let limit = limits.request;
     let late = |limit| move |_| ApiError::timeout(format!("not done within {}", Plain(limit)));
     let begun = Instant::now();
     let answer = async {
@@ -225,7 +224,7 @@ async fn guard(
         let limit = match parts.method {
             Method::POST if path == routes::SNAPSHOTS => SAVING,
             Method::POST | Method::DELETE if CHANGING.iter().any(|of| path.starts_with(of)) => {
-                limit.max(CHANGE_TIMEOUT)
+                limits.change
             }
             _ => limit,
         };

@@ -221,6 +221,7 @@ const LIMITS: ServerLimits = ServerLimits {
     streams: 1,
     client: Duration::from_millis(50),
     request: Duration::from_millis(50),
+    change: Duration::from_millis(50),
 };
 
 #[tokio::test]
@@ -251,7 +252,8 @@ async fn a_large_devnet_is_saved_however_long_it_takes() {
 
 #[tokio::test]
 async fn what_takes_too_long_is_answered_in_time() {
-    let devnet = Devnet::within(ServerLimits { request: Duration::from_secs(1), ..LIMITS }).await;
+    let limits = ServerLimits { change: Duration::from_secs(1), ..LIMITS };
+    let devnet = Devnet::within(limits).await;
     let error = devnet.client.start_validator("validator-3").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Timeout));
     // It is still under way.
@@ -262,7 +264,8 @@ async fn what_takes_too_long_is_answered_in_time() {
 #[tokio::test]
 async fn clients_that_do_not_go_on_keep_no_probe_out() {
     let long = Duration::from_secs(60);
-    let limits = ServerLimits { connections: 4, streams: 3, client: long, request: long };
+    let limits =
+        ServerLimits { connections: 4, streams: 3, client: long, request: long, change: long };
     let head = "HTTP/1.1\r\nHost: localhost\r\n";
     let slow = format!("POST /v1/transactions {head}Content-Length: 100\r\n\r\n{{");
     let pipelined = format!("GET /openapi.json {head}\r\n").repeat(1_000);
@@ -289,7 +292,8 @@ async fn clients_that_do_not_go_on_keep_no_probe_out() {
 #[tokio::test]
 async fn clients_that_ask_much_and_read_nothing_keep_no_probe_out() {
     let long = Duration::from_secs(60);
-    let few = ServerLimits { connections: 16, streams: 3, client: long, request: long };
+    let few =
+        ServerLimits { connections: 16, streams: 3, client: long, request: long, change: long };
     for (limits, clients, path, requests) in [
         (None, 20, "/openapi.json", 3_000),
         (None, 60, "/v1/status", 500),

@@ -145,7 +145,7 @@ async fn a_stream_goes_on_where_its_validator_stands_still() {
 
 /// Limits with this number of streams, and long timeouts.
 fn room_for(streams: usize) -> ServerLimits {
-    ServerLimits { streams, connections: 20, client: SOON, request: SOON }
+    ServerLimits { streams, connections: 20, client: SOON, request: SOON, change: SOON }
 }
 
 /// The rest of a stream.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! /tmp/go      N [ARGUMENT…]   run the node, as its run N, with these arguments more
+//! /tmp/run     N [ARGUMENT…]   the run that was begun last
 //! /tmp/pid     PID             the node's process
 //! #run N                       the node has been started
 //! #ended N CODE                the node has ended; CODE is above 128 after a signal
@@ -18,14 +19,15 @@ pub enum RunMark {
 }
 
 /// The first process of a pod's container: the node's program and arguments are its own.
-pub(super) const KEEPER: &str = r##"rm -f /tmp/go /tmp/pid
+pub(super) const KEEPER: &str = r##"rm -f /tmp/go /tmp/run /tmp/pid
 trap 'leave=1; [ -z "$node" ] || kill -TERM "$node"' TERM
 while [ -z "$leave" ]; do
     if [ ! -e /tmp/go ]; then
         sleep 0.1
         continue
     fi
-    read -r run more </tmp/go
+    mv /tmp/go /tmp/run
+    read -r run more </tmp/run
     cowboyctl "$@" $more &
     node=$!
     echo "$node" >/tmp/pid
@@ -38,7 +40,7 @@ while [ -z "$leave" ]; do
         code=$?
     done
     node=
-    rm -f /tmp/go /tmp/pid
+    rm -f /tmp/pid
     echo "#ended $run $code" >&2
 done
 "##;
@@ -56,9 +58,16 @@ impl RunMark {
         words.next().is_none().then_some(mark)
     }
 
-    /// The shell command that begins a run, after the one before has ended.
+    /// The shell command that begins a run, after the one before has ended. A shell that has just
+    /// been started may remove what it is asked, and is asked again.
     pub fn begin(run: u64, more: &str) -> String {
-        format!("{}; echo '{run} {more}' >/tmp/go.new && mv /tmp/go.new /tmp/go", Self::end())
+        format!(
+            "{}; for look in $(seq 100); do \
+             {{ read -r run more </tmp/run; }} 2>/dev/null && [ \"$run\" = {run} ] && exit 0; \
+             [ -e /tmp/go ] || {{ echo '{run} {more}' >/tmp/go.new && mv /tmp/go.new /tmp/go; }}; \
+             sleep 0.1; done; echo 'the shell of the pod begins no run' >&2; exit 1",
+            Self::end()
+        )
     }
 
     /// The shell command that ends the node, and waits for that for 10 seconds.
