@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// The time between two lines about the same peer, in ms.
 const PAUSE_MS: u64 = 60_000;
 
-/// Peers that are remembered. While so many have had their line within the last minute, others
-/// have none.
+/// Peers that are remembered. When this many have had their line within the last minute, others get
+/// none.
 const PEERS: usize = 64;
 
 /// When each peer had its last line.
@@ -20,7 +20,8 @@ impl<K> Default for Rarely<K> {
 }
 
 impl<K: Ord> Rarely<K> {
-    /// Whether a line about `peer` may be written at `now`, in ms of any clock. Counts it as written.
+    /// Whether a line about `peer` may be written at `now`, in ms of any clock. If so, it counts as
+    /// written.
     pub fn may(&mut self, peer: K, now: u64) -> bool {
         self.0.retain(|_, written| now.saturating_sub(*written) < PAUSE_MS);
         if self.0.len() >= PEERS || self.0.contains_key(&peer) {

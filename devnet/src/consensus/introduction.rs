@@ -9,7 +9,6 @@
 //! nothing: a peer that lies about its version fails in that handshake, or is then like any peer
 //! that sends what it should not.
 
-use super::network::Peer;
 use commonware_cryptography::ed25519::PublicKey;
 use commonware_runtime::{Buf as _, Clock, Sink, Stream};
 use commonware_stream::Upgrader;
@@ -18,10 +17,10 @@ use cowboy_host::rarely::Rarely;
 use rand_core::CryptoRng;
 use std::{
     fmt,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tokio::sync::watch;
 
 /// No handshake of the library begins like this: as the length of its first message it is too
 /// large, so builds that introduce themselves not yet hang up at once.
@@ -96,20 +95,27 @@ pub(super) enum IntroductionError<E> {
     Handshake(E),
 }
 
+type FindPeer = dyn Fn(&[u8]) -> Option<(PublicKey, Option<SocketAddr>)> + Send + Sync;
+
 /// The library's handshake, after introductions.
 #[derive(Clone)]
 pub(super) struct Introduced<U> {
     handshake: U,
     own: Introduction,
-    known: watch::Receiver<Vec<Peer>>,
+    known: Arc<FindPeer>,
     /// Refused peers; `None`: one that is not a known validator.
     refused: Arc<Mutex<Rarely<Option<PublicKey>>>>,
 }
 
 impl<U: Upgrader<PublicKey = PublicKey>> Introduced<U> {
-    pub(super) fn new(handshake: U, protocol: u32, known: watch::Receiver<Vec<Peer>>) -> Self {
+    /// `known` finds a validator and its address by its key.
+    pub(super) fn new(
+        handshake: U,
+        protocol: u32,
+        known: impl Fn(&[u8]) -> Option<(PublicKey, Option<SocketAddr>)> + Send + Sync + 'static,
+    ) -> Self {
         let own = Introduction::own(protocol, &handshake.public_key());
-        Self { handshake, own, known, refused: Arc::default() }
+        Self { handshake, own, known: Arc::new(known), refused: Arc::default() }
     }
 
     /// `expected` is the peer if this side dials.
@@ -145,16 +151,14 @@ impl<U: Upgrader<PublicKey = PublicKey>> Introduced<U> {
             _ => None,
         };
         let key = expected.map(|key| &key[..]).or(claimed);
-        let known = self.known.borrow();
-        let peer = known.iter().find(|peer| key == Some(&peer.key[..])).cloned();
-        drop(known);
+        let peer = key.and_then(|key| (self.known)(key));
         let ms = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
-        if !self.refused.lock().may(peer.as_ref().map(|peer| peer.key.clone()), ms) {
+        if !self.refused.lock().may(peer.as_ref().map(|(key, _)| key.clone()), ms) {
             return;
         }
         match peer {
-            Some(Peer { key, address }) => {
+            Some((key, address)) => {
                 let address = address.map_or_else(String::new, |address| address.to_string());
                 // Who dialled is only what the peer says.
                 let dialled = expected.is_some();
@@ -246,10 +250,7 @@ mod tests {
             max_handshake_age: Duration::from_secs(10),
             version: sake::Version::V1,
         };
-        let known = (0..2)
-            .map(|seed| Peer { key: PrivateKey::from_seed(seed).public_key(), address: None });
-        let known = watch::channel(known.collect()).1;
-        Introduced::new(Cups::new(sake, cups::Version::V1), protocol, known)
+        Introduced::new(Cups::new(sake, cups::Version::V1), protocol, |_| None)
     }
 
     /// Validator 1 dials validator 0. Both say the version of `says` and shake hands for that of

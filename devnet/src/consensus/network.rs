@@ -78,8 +78,8 @@ pub struct Tcp {
     pub key: PrivateKey,
     /// The chain's id: validators of different chains do not connect.
     pub chain_id: u64,
-    /// The version of the protocol, usually [`PROTOCOL`](super::PROTOCOL): validators with different
-    /// ones refuse each other.
+    /// The version of the protocol, usually [`PROTOCOL`](super::PROTOCOL): validators with
+    /// different ones refuse each other.
     pub protocol: u32,
     pub listen: SocketAddr,
     /// Every validator, including this one, updated as validators come, go and move. At most
@@ -168,7 +168,12 @@ where
             },
             cups::Version::V1,
         );
-        let handshake = Introduced::new(handshake, protocol, peers.clone());
+        let listed = peers.clone();
+        let handshake = Introduced::new(handshake, protocol, move |key| {
+            let listed = listed.borrow();
+            let peer = listed.iter().find(|peer| peer.key[..] == *key)?;
+            Some((peer.key.clone(), peer.address))
+        });
         // With the version, because introductions alone could be forged on the way.
         let mut namespace = b"cowboy-p2p/".to_vec();
         namespace.extend_from_slice(&chain_id.to_be_bytes());

@@ -5,9 +5,10 @@
 //! unless faults must tell them apart. A connection is returned only after its handshake, which
 //! verifies both identities.
 //!
-//! Two sides without a common version of the protocol agree on [`NO_VERSION`](super::tls::NO_VERSION).
-//! The dialler opens a stream and writes the names of its versions, the listener answers with its
-//! own, and both refuse the connection with an error that has both.
+//! Two sides without a common version of the protocol agree on
+//! [`NO_VERSION`](super::tls::NO_VERSION). The dialler opens a stream and writes the names of its
+//! versions, the listener answers with its own, and both refuse the connection with an error that
+//! has both.
 //!
 //! A socket behind a [`Tap`] loses and delays datagrams according to the devnet's faults.
 //!

@@ -19,8 +19,8 @@
 //! `token` file. A runner's heartbeat, commitment and result need no token because the runner
 //! signed them. Every failure is answered with an [`ErrorBody`].
 //!
-//! Every answer has the headers [`API_HEADER`] and [`PROTOCOL_HEADER`]. A client refuses an answer of
-//! an API of another version; a runner also refuses one of another protocol.
+//! Every answer has the headers [`API_HEADER`] and [`PROTOCOL_HEADER`]. A client refuses an answer
+//! of an API of another version; a runner also refuses one of another protocol.
 //!
 //! # Events
 //!
@@ -38,9 +38,10 @@
 /// The version of the control API, as in its paths.
 pub const API: u32 = 1;
 
-/// The headers of every answer with the version of the API and of the protocol (see
-/// [`PROTOCOL`](crate::consensus::PROTOCOL)).
+/// The header of every answer with [`API`].
 pub const API_HEADER: &str = "cowboy-api";
+
+/// The header of every answer with [`PROTOCOL`](crate::consensus::PROTOCOL).
 pub const PROTOCOL_HEADER: &str = "cowboy-protocol";
 
 mod actor;

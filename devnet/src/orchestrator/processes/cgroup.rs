@@ -1,9 +1,9 @@
 //! A node's memory limit as a cgroup of its own, where this process may make one.
 //!
 //! * With cgroup v1: below this process' own cgroup of the memory controller.
-//! * With v2: in this process' own cgroup, or in the one that this is in, if that gives its children
-//!   the memory controller. A cgroup of v2 that has processes gives them none, so this is usually
-//!   the one around it, as a user's `app.slice`.
+//! * With v2: in this process' own cgroup, or in the one that this is in, if that gives its
+//!   children the memory controller. A cgroup of v2 that has processes gives them none, so this is
+//!   usually the one around it, as a user's `app.slice`.
 //!
 //! The limits of the cgroup in which it is made hold for the node as before. Elsewhere the limit is
 //! `RLIMIT_DATA`, and the log says why.
@@ -28,7 +28,7 @@ const RECORD: &str = "cgroup";
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 /// How the names of all cgroups made here begin.
-const PREFIX: &str = "cowboyctl-";
+const PREFIX: &str = "cowboyctl-node-";
 
 /// Why no cgroup can be made.
 #[derive(Debug, thiserror::Error)]
@@ -271,8 +271,8 @@ fn recorded(folder: &Path) -> Option<PathBuf> {
     (made_here && path.join("cgroup.procs").exists()).then_some(path)
 }
 
-/// Removes the cgroup that a killed devnet has left. A process that has released its files may still
-/// be in it for a moment.
+/// Removes the cgroup that a killed devnet has left. A process that has released its files may
+/// still be in it for a moment.
 pub(super) async fn remove_left(folder: &Path) {
     let Some(path) = recorded(folder) else { return };
     let gone = async {

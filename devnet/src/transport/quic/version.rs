@@ -8,7 +8,7 @@ use crate::transport::{
 use quinn::{Connection, ConnectionError, TransportErrorCode};
 
 /// The longest list of names that is read, in bytes: about eight.
-const MAX_NAMES: usize = 128;
+const MAX_VERSIONS_BYTES: usize = 128;
 
 /// TLS's alert `no_application_protocol` (RFC 7301 §3.2).
 const NO_APPLICATION_PROTOCOL: u8 = 120;
@@ -25,7 +25,7 @@ pub(super) async fn ask(connection: &Connection, own: &str) -> TransportError {
         let (mut send, mut recv) = connection.open_bi().await.ok()?;
         send.write_all(own.as_bytes()).await.ok()?;
         send.finish().ok()?;
-        recv.read_to_end(MAX_NAMES).await.ok()
+        recv.read_to_end(MAX_VERSIONS_BYTES).await.ok()
     };
     let error = none(own, asked.await);
     connection.close(CODE, REASON);
@@ -36,7 +36,7 @@ pub(super) async fn ask(connection: &Connection, own: &str) -> TransportError {
 pub(super) async fn answer(connection: &Connection, own: &str) -> TransportError {
     let answered = async {
         let (mut send, mut recv) = connection.accept_bi().await.ok()?;
-        let theirs = recv.read_to_end(MAX_NAMES).await.ok()?;
+        let theirs = recv.read_to_end(MAX_VERSIONS_BYTES).await.ok()?;
         send.write_all(own.as_bytes()).await.ok()?;
         send.finish().ok()?;
         // An error means that the dialler has ended the connection.
