@@ -28,7 +28,7 @@ const RECORD: &str = "cgroup";
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 /// How the names of all cgroups made here begin.
-const OURS: &str = "cowboyctl-";
+const OURS: &str = "cowboyctl-node-";
 
 /// Why no cgroup can be made.
 #[derive(Debug, thiserror::Error)]
