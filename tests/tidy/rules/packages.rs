@@ -75,8 +75,9 @@ pub const FEATURES: Rule = Rule {
 };
 
 /// Each package of the workspace, and the packages of the workspace on which it may depend.
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("engine", &[]),
+    ("engine/pvm", &["cowboy-engine"]),
     ("devnet/host", &[]),
     ("devnet/lease", &["cowboy-engine", "cowboy-host"]),
     ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease"]),
