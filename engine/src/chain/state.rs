@@ -11,7 +11,7 @@ pub use money::{Burned, MoneyError, Supply};
 pub use root::{PARTS, Part};
 
 use super::{
-    actors::{Actor, ActorCode},
+    actors::{Actor, ActorCode, StoreKey},
     block::Header,
     committee::{GenesisValidator, Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
     params::Params,
@@ -27,7 +27,7 @@ use crate::{
     presence::{self, Bitmap, Connectivity, Migration, Phase, ThresholdRule},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
-        codec::{DecodeError, from_slice, to_vec},
+        codec::{Decode, DecodeError, Encode, Reader, Writer, from_slice, to_vec},
         merkle::Map,
     },
     record,
@@ -72,6 +72,42 @@ pub(super) struct PendingCallback {
 }
 record!(PendingCallback { job_id, result });
 
+/// A message from an actor in Python that the next block delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingMessage {
+    pub(super) from: Address,
+    pub(super) to: Address,
+    pub(super) payload: Vec<u8>,
+    /// The transaction, the timer or the job that caused it.
+    pub(super) cause: Hash,
+}
+record!(PendingMessage { from, to, payload, cause });
+
+/// Messages that wait, in the order in which they were sent. A state leaves them out when there are
+/// none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbox(pub(super) Arc<Vec<PendingMessage>>);
+
+impl Encode for Outbox {
+    fn encode(&self, w: &mut Writer) {
+        self.0.encode(w);
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Decode for Outbox {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Decode::decode(r).map(Self)
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self::default())
+    }
+}
+
 record! {
     /// A chain after one of its blocks. Clones share structure, so cloning is O(1).
     #[derive(Clone, Debug)]
@@ -91,9 +127,10 @@ record! {
         pub(super) mru: Map<(Address, JobKind), MruRecord>,
         /// Callbacks still to be made, in the order in which their jobs ended.
         pub(super) callbacks: Arc<Vec<PendingCallback>>,
+        pub(super) outbox: Outbox,
         pub(super) actors: Map<Address, Actor>,
         pub(super) code: Map<Hash, ActorCode>,
-        pub(super) storage: Map<(Address, String), Vec<u8>>,
+        pub(super) storage: Map<(Address, StoreKey), Vec<u8>>,
         pub(super) timers: Timers,
         pub(super) tasks: Tasks,
         pub(super) basefee_cycle: Wei,

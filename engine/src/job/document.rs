@@ -96,7 +96,7 @@ fn callback(mut fields: ObjectFields) -> Read<Callback> {
     let actor: Address = fields.parsed("actor")?.ok_or_else(|| fields.missing("actor"))?;
     let handler = fields.text("handler")?.ok_or_else(|| fields.missing("handler"))?;
     fields.end()?;
-    Ok(Callback { actor, handler })
+    Ok(Callback { actor, handler, cid: None })
 }
 
 fn work(kind: JobKind, mut fields: ObjectFields) -> Read<Work> {

@@ -45,8 +45,10 @@ record!(Bounds { max_return_bytes, expected_execution_ms, data_format, max_memor
 pub struct Callback {
     pub actor: Address,
     pub handler: String,
+    /// The continuation that the result resumes, if an actor in Python asked for the job.
+    pub cid: Option<Vec<u8>>,
 }
-record!(Callback { actor, handler });
+record!(Callback { actor, handler, cid });
 
 record! {
     /// A job as its submitter signs it.

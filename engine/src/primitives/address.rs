@@ -24,6 +24,12 @@ impl Address {
         Self::of_digest(&keccak256(&[b"actor", &deployer.0, &nonce.to_be_bytes()]))
     }
 
+    /// The address of the actor that `deployer` deploys with a salt, from the hash of its code.
+    pub fn of_salted_actor(deployer: &Self, salt: &[u8], code: &Hash) -> Self {
+        let length = [u8::try_from(salt.len()).unwrap_or(u8::MAX)];
+        Self::of_digest(&keccak256(&[b"salted actor", &deployer.0, &length, salt, &code.0]))
+    }
+
     /// The last 20 bytes of a digest.
     pub fn of_digest(digest: &Hash) -> Self {
         let (_, last) = digest.0.split_last_chunk().expect("a digest has 32 bytes");

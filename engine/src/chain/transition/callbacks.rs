@@ -13,7 +13,7 @@ use crate::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
     chain::{event::CallbackMade, receipt::ActorReceipt, state::PendingCallback},
     job::spec::{self, Job, JobStatus, Outcome},
-    primitives::{Address, Cells, Cycles, Hash, Wei},
+    primitives::{Address, Cells, Cycles, Hash, Wei, json::quoted},
     timer::Ids,
 };
 use std::sync::Arc;
@@ -49,7 +49,9 @@ impl Run<'_> {
     fn tell_of_end(&mut self, callback: &PendingCallback) {
         let job_id = callback.job_id;
         let job = self.state.jobs.get(&job_id).expect("jobs are never removed").clone();
-        let Some(spec::Callback { actor, handler }) = job.spec.callback.clone() else { return };
+        let Some(spec::Callback { actor, handler, cid }) = job.spec.callback.clone() else {
+            return;
+        };
         let (cycle, cell) = (self.parent.basefee_cycle, self.parent.basefee_cell);
         let price = |cycles: u64, cells: u64| {
             let cells = cell.saturating_mul(u128::from(cells));
@@ -62,9 +64,14 @@ impl Run<'_> {
             Err(poor) => error = Some(poor.to_string()),
             Ok(()) => {
                 let (place, ids) = (self.place(job_id, None), Ids::of_fire(self.height(), job_id));
-                let payload = payload(callback, &job);
+                // A continuation is resumed by the actor itself.
+                let result = callback.result.as_ref().map_or(&[][..], |result| result.as_slice());
+                let (sender, payload) = match &cid {
+                    Some(cid) => (actor, actors::reply((&job_id, cid), &job, result)),
+                    None => (DISPATCHER, payload(callback, &job)),
+                };
                 let first = PendingCall {
-                    sender: DISPATCHER,
+                    sender,
                     to: actor,
                     handler: handler.clone(),
                     payload,
@@ -123,19 +130,4 @@ fn payload(callback: &PendingCallback, job: &Job) -> Vec<u8> {
     }
     json.push('}');
     json.into_bytes()
-}
-
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
 }

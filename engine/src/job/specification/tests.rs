@@ -150,6 +150,6 @@ fn the_works_fields_are_named() {
         delivery: None,
     };
     assert_eq!(work(Work::Custom(command)).0, "work.program");
-    let callback = Callback { actor: Address([1; 20]), handler: String::new() };
+    let callback = Callback { actor: Address([1; 20]), handler: String::new(), cid: None };
     assert_eq!(field(|spec| spec.callback = Some(callback)), "callback.handler");
 }
