@@ -4,7 +4,7 @@
 
 use super::{
     TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, node, presence,
-    proof, quickstart, runner, sim, speculation, timer, validator,
+    proof, pvm, quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -178,6 +178,10 @@ const ALL: &[(&str, Prints)] = &[
     ("pool show", Json(&[one::<api::Pool>()])),
     ("pool grant", Json(&[one::<api::Pool>()])),
     ("pool revoke", Json(&[one::<api::Pool>()])),
+    ("pvm install", Json(&[one::<pvm::InstalledMachine>()])),
+    ("pvm status", Json(&[many::<pvm::InstalledMachine>()])),
+    ("pvm verify", Json(&[one::<pvm::InstalledMachine>()])),
+    ("pvm rm", Json(&[one::<pvm::InstalledMachine>()])),
     // With --wait, the whole pipeline.
     ("speculation submit", Json(&[one::<api::PipelineAccepted>(), one::<api::Pipeline>()])),
     ("speculation plan", Json(&[one::<speculation::plan::Planned>()])),

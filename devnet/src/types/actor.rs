@@ -64,6 +64,10 @@ pub struct Actor {
     pub deployer_name: Option<String>,
     /// keccak256 of its source; actors with equal source share it.
     pub code: HashText,
+    /// Its language: starlark or python.
+    pub language: String,
+    /// The account that owns it: the deployer, unless an actor in Python was handed over.
+    pub owner: AddressText,
     /// The height that deployed it.
     pub deployed_at: u64,
     /// Its balance in wei.

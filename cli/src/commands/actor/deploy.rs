@@ -1,6 +1,10 @@
 //! `actor deploy`: loads a module here first, then deploys it on the chain.
 
-use super::{module::ModuleSource, with_margin};
+use super::{
+    module::ModuleSource,
+    python::{self, PythonOptions},
+    with_margin,
+};
 use crate::{
     commands::{
         account::Inclusion,
@@ -14,10 +18,12 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::types::{AddressText, AmountText, HashText, NamedKind, Text, Usage};
+use cowboy_devnet::types::{
+    AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
+};
 use cowboy_engine::{
     actor::Budget,
-    chain::{ActorCode, Payload, transaction::DeployActor},
+    chain::{ActorCode, Language, Payload, transaction::DeployActor},
     fees::meter,
     primitives::Address,
 };
@@ -27,16 +33,18 @@ use std::path::PathBuf;
 /// `actor deploy`.
 #[derive(Debug, Args)]
 pub struct Deploy {
-    /// The module's file; - for the standard input
-    file: PathBuf,
+    /// The module's file, in Python if its name ends in .py; - for the standard input
+    pub(super) file: PathBuf,
     /// The account that pays: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    from: String,
+    pub(super) from: String,
     #[command(flatten)]
-    naming: Naming,
+    pub(super) naming: Naming,
     #[command(flatten)]
-    inclusion: Inclusion,
+    pub(super) inclusion: Inclusion,
+    #[command(flatten)]
+    pub(super) python: PythonOptions,
 }
 
 /// A deployed actor.
@@ -53,7 +61,7 @@ pub struct Deployed {
     deployer_name: Option<String>,
     /// keccak256 of its source.
     code: HashText,
-    /// The names of its handlers.
+    /// The names of its handlers; only a Starlark module's are known.
     handlers: Vec<String>,
     /// The transaction that deployed it.
     transaction: HashText,
@@ -67,6 +75,9 @@ pub struct Deployed {
 
 impl Deploy {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        if python::is_python(&self.file) {
+            return python::deploy(cx, self).await;
+        }
         let source = ModuleSource::read(&self.file)?;
         let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &self.from)?;
@@ -79,7 +90,7 @@ impl Deploy {
         };
         let (used, module) = source.load(&parameters.actors.into(), most)?;
         let budget = with_margin(used.cycles(), used.cells);
-        let code = ActorCode::hash(&source.text);
+        let code = ActorCode::hash(Language::Starlark, &source.text);
         let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
         let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
@@ -88,18 +99,30 @@ impl Deploy {
         let transaction = executed.succeeded()?;
         let actor = Address::of_actor(&signer.address(), executed.nonce);
         let name = self.naming.give(&client, NamedKind::Actor, &actor).await?;
-        cx.ui.document(&Deployed {
+        let handlers = module.handlers().into_iter().map(|handler| handler.name).collect();
+        cx.ui.document(&Deployed::of((actor, name), transaction, Text(code), handlers))
+    }
+}
+
+impl Deployed {
+    pub(super) fn of(
+        (actor, name): (Address, Option<String>),
+        transaction: &Transaction,
+        code: HashText,
+        handlers: Vec<String>,
+    ) -> Self {
+        Self {
             actor: actor.into(),
             name,
             deployer: transaction.sender,
             deployer_name: transaction.sender_name.clone(),
-            code: Text(code),
-            handlers: module.handlers().into_iter().map(|handler| handler.name).collect(),
+            code,
+            handlers,
             transaction: transaction.hash,
             deployed_at: transaction.height,
             usage: transaction.actor.as_ref().map(|receipt| receipt.usage),
             fee: transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip))),
-        })
+        }
     }
 }
 

@@ -5,6 +5,7 @@ pub(super) mod check;
 pub(super) mod deploy;
 mod logs;
 mod module;
+mod python;
 mod show;
 pub(super) mod test;
 

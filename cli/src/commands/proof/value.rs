@@ -106,7 +106,7 @@ mod tests {
             Some(json!({ "height": 300, "present": [format!("0x{}", "02".repeat(20))] }))
         );
         let stored = to_vec(&b"{\"n\": 1}".to_vec());
-        let store = Subject::Stored(Address([1; 20]), "n".to_owned());
+        let store = Subject::Stored(Address([1; 20]), "n".into());
         assert_eq!(json(&store, &stored), Some(json!({ "n": 1 })));
         assert_eq!(json(&store, &to_vec(&vec![255u8])), Some("0xff".into()));
     }

@@ -5,8 +5,8 @@ use crate::{
     types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
 };
 use cowboy_engine::{
-    chain::{self, StoreChange},
-    primitives::Address,
+    chain::{self, Language, StoreChange},
+    primitives::{Address, cbor},
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const SAFE_INTEGER: u64 = (1 << 53) - 1;
 pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
-        result: (!receipt.result.is_empty()).then(|| value(&receipt.result)),
+        result: (!receipt.result.is_empty()).then(|| shown(receipt.language, &receipt.result)),
         usage: receipt.usage.into(),
         deliveries: receipt.deliveries,
         log: log(&receipt.log),
@@ -49,9 +49,44 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
 pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
     StateChange {
         actor: change.actor.into(),
-        key: change.key.clone(),
-        before: change.before.as_deref().map(value),
-        after: change.after.as_deref().map(value),
+        key: change.key.to_string(),
+        before: change.before.as_deref().map(|before| shown(change.language, before)),
+        after: change.after.as_deref().map(|after| shown(change.language, after)),
+    }
+}
+
+/// A value of an actor. Python's is CBOR, as the SDK writes it, or any other bytes, shown in 0x-hex.
+pub(in crate::api) fn shown(language: Language, bytes: &[u8]) -> Value {
+    match language {
+        Language::Starlark => value(bytes),
+        Language::Python => match cbor::decode(bytes) {
+            Ok(decoded) => of_cbor(&decoded),
+            Err(_) => format!("0x{}", hex::encode(bytes)).into(),
+        },
+    }
+}
+
+/// JSON for a CBOR value: integers that readers would round as decimal strings, bytes in 0x-hex,
+/// keys that are not text as people read them.
+fn of_cbor(decoded: &cbor::Value) -> Value {
+    match decoded {
+        cbor::Value::Null => Value::Null,
+        cbor::Value::Bool(bool) => (*bool).into(),
+        cbor::Value::Int(number) => value(number.to_string().as_bytes()),
+        cbor::Value::Float(float) => (*float).into(),
+        cbor::Value::Bytes(bytes) => format!("0x{}", hex::encode(bytes)).into(),
+        cbor::Value::Text(text) => text.as_str().into(),
+        cbor::Value::List(list) => list.iter().map(of_cbor).collect(),
+        cbor::Value::Map(entries) => {
+            let entry = |(key, value): &(cbor::Value, cbor::Value)| {
+                let name = match key {
+                    cbor::Value::Text(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (name, of_cbor(value))
+            };
+            Value::Object(entries.iter().map(entry).collect())
+        }
     }
 }
 

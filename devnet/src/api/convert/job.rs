@@ -94,7 +94,7 @@ impl ToJson for Work {
 // Headers and environment are lists of pairs because their order counts and a name may occur twice.
 records! {
     Bounds { max_return_bytes, expected_execution_ms, data_format, max_memory_mb }
-    Callback { actor, handler }
+    Callback { actor, handler, cid }
     LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model }
     LlmMessage { role, content }
     HttpWork { method, url, headers, body, pointer }
