@@ -28,7 +28,7 @@ pub const FOLDER: &str = "COWBOYCTL_PVM";
 /// Instances that a machine keeps loaded ahead.
 const POOL: usize = 8;
 
-/// Why a chain's machine cannot be had.
+/// Why a chain has no machine here.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     #[error(
@@ -94,7 +94,7 @@ pub fn installed(folder: &Path) -> Result<Vec<Installed>, MachineError> {
     Ok(found)
 }
 
-/// The tuple of the artifact that was installed last; `None` if there is none.
+/// The tuple of the artifact that was installed last; `None` before the first.
 pub fn newest() -> Result<Option<Hash>, MachineError> {
     let Ok(folder) = folder() else { return Ok(None) };
     Ok(installed(&folder)?.first().map(|newest| newest.tuple))

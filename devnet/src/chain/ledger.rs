@@ -47,7 +47,7 @@ pub enum LedgerError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// The machine of the chain's actors in Python cannot be had.
+    /// The machine of the chain's actors in Python is missing or cannot be opened.
     #[error(transparent)]
     Machine(#[from] MachineError),
     #[error("block {height} is {got}, but {expected} was executed as final at that height")]

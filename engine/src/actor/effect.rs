@@ -28,6 +28,9 @@ pub const MAX_HANDLER_BYTES: usize = 256;
 /// messages may be.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
+/// Bytes that the chain keeps of a message or transfer: its event.
+pub const EVENT_BYTES: usize = 64;
+
 /// A call of a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {

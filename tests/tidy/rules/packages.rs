@@ -80,11 +80,18 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("engine/pvm", &["cowboy-engine"]),
     ("devnet/host", &[]),
     ("devnet/lease", &["cowboy-engine", "cowboy-host"]),
-    ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease"]),
+    ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease", "cowboy-pvm"]),
     ("devnet/simulation", &["cowboy-engine", "cowboy-host", "cowboy-devnet"]),
     (
         "cli",
-        &["cowboy-engine", "cowboy-host", "cowboy-lease", "cowboy-devnet", "cowboy-simulation"],
+        &[
+            "cowboy-engine",
+            "cowboy-host",
+            "cowboy-lease",
+            "cowboy-pvm",
+            "cowboy-devnet",
+            "cowboy-simulation",
+        ],
     ),
     (
         "tests",

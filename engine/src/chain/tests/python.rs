@@ -192,7 +192,7 @@ impl Chain {
         self.python(calling(actor, handler, payload, Wei::ZERO)).0
     }
 
-    /// The bytes under a key of a store; empty if there are none.
+    /// The bytes under a key of a store; empty for an absent key.
     fn kept(&self, actor: &Address, key: &str) -> &[u8] {
         self.state.stored_at(actor, key).unwrap_or_default()
     }
@@ -312,8 +312,8 @@ fn calls_between_actors_share_one_transaction() {
     assert!(error(&receipt).contains("an actor cannot be entered twice"), "{receipt:?}");
     let receipt = chain.python_call(first, "try", &format!("{first} {nested}"));
     assert_eq!(receipt.actor.unwrap().result, b"forbidden");
-    let nobody = key("carol").address();
-    let receipt = chain.python_call(first, "try", &format!("{nobody} put x"));
+    let absent = key("carol").address();
+    let receipt = chain.python_call(first, "try", &format!("{absent} put x"));
     assert_eq!(receipt.actor.unwrap().result, b"not_found");
     // All are out of fuel together.
     let receipt = chain.python_call(first, "try", &format!("{second} spin"));

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     actor::{
         Budget, Effect, TimerCall, Usage, World as _,
-        effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
+        effect::{EVENT_BYTES, MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
         gas::Schedule,
     },
     chain::{
@@ -55,8 +55,6 @@ const INITIALIZED: &[u8] = b"__INITIALIZED__";
 const SIGNATURE_CYCLES: u64 = 3_000;
 /// Signature scheme: Ed25519.
 const ED25519: u64 = 2;
-/// Bytes that the chain keeps of a message or transfer: its event.
-const EVENT_BYTES: usize = 64;
 
 /// Deploys an actor in Python and runs its `init`. On failure the state is left half changed.
 pub(in crate::chain) fn deploy(

@@ -29,7 +29,7 @@ const MODEL: &str = "default";
 /// Bytes of a continuation's id.
 const CID_BYTES: usize = 32;
 
-/// The job that `actor` asks for with a message to the dispatcher, or why there is none.
+/// The job that `actor` asks for with a message to the dispatcher, or why the message asks for no job.
 pub(super) fn read(actor: Address, payload: &[u8]) -> Result<JobSpec, String> {
     let request = cbor::decode(payload).map_err(|error| format!("a runner job: {error}"))?;
     let field = |name: &str| field(&request, name);
