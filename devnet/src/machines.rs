@@ -6,15 +6,16 @@
 
 use cowboy_engine::{
     chain::{Params, params::PythonTerms},
-    primitives::Hash,
+    primitives::{Hash, keccak256},
     pvm::Pvm,
 };
 use cowboy_pvm::{
-    artifact::{Artifact, ArtifactError, verify},
+    artifact::{Artifact, ArtifactError, COMPONENT, compile, verify},
     machine::Machine,
     tuple::Tuple,
 };
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     env, fs, io,
     path::{Path, PathBuf},
@@ -41,12 +42,23 @@ pub enum MachineError {
         .folder.display()
     )]
     NotInstalled { tuple: Hash, folder: PathBuf },
+    #[error(
+        "what was sent is machine {got} here, and the chain's is {expected}: it was damaged, or \
+         this program is another version"
+    )]
+    Another { got: Hash, expected: Hash },
     #[error("no Python machine in {}: type `cowboyctl pvm install`", .0.display())]
     NoneInstalled(PathBuf),
     #[error(transparent)]
-    Artifact(#[from] ArtifactError),
+    Artifact(Box<ArtifactError>),
     #[error("{}: {error}", .path.display())]
     Io { path: PathBuf, error: io::Error },
+}
+
+impl From<ArtifactError> for MachineError {
+    fn from(error: ArtifactError) -> Self {
+        Self::Artifact(Box::new(error))
+    }
 }
 
 /// The folder of artifacts: `$COWBOYCTL_PVM`, else `cowboyctl/pvm` in `$XDG_CACHE_HOME` or
@@ -90,7 +102,7 @@ pub fn installed(folder: &Path) -> Result<Vec<Installed>, MachineError> {
             found.push(Installed { folder: entry.path(), tuple: Hash(tuple), installed_at });
         }
     }
-    found.sort_by(|one, other| other.installed_at.cmp(&one.installed_at));
+    found.sort_by_key(|one| Reverse(one.installed_at));
     Ok(found)
 }
 
@@ -98,6 +110,23 @@ pub fn installed(folder: &Path) -> Result<Vec<Installed>, MachineError> {
 pub fn newest() -> Result<Option<Hash>, MachineError> {
     let Ok(folder) = folder() else { return Ok(None) };
     Ok(installed(&folder)?.first().map(|newest| newest.tuple))
+}
+
+/// The component of an installed machine, which another host compiles for itself.
+pub fn component(tuple: &Hash) -> Result<Vec<u8>, MachineError> {
+    let path = place(&folder()?, tuple).join(COMPONENT);
+    fs::read(&path).map_err(|error| MachineError::Io { path, error })
+}
+
+/// Installs a machine from its component. Fails if it is not the machine with this tuple.
+pub fn install(component: &[u8], tuple: &Hash) -> Result<(), MachineError> {
+    let folder = folder()?;
+    let got = Tuple::of(keccak256(&[component])).ok_or(ArtifactError::NoTarget)?.hash();
+    if got != *tuple {
+        return Err(MachineError::Another { got, expected: *tuple });
+    }
+    compile(component, &folder)?;
+    Ok(())
 }
 
 /// Checks every file of the artifact with a tuple.
@@ -128,6 +157,14 @@ pub fn of(params: &Params) -> Result<Option<Arc<Machine>>, MachineError> {
     }
     open.insert(tuple, machine.clone());
     Ok(Some(machine))
+}
+
+/// The machine that was installed last, for work without a chain.
+pub fn local() -> Result<Machine, MachineError> {
+    let folder = folder()?;
+    let newest = installed(&folder)?.into_iter().next();
+    let newest = newest.ok_or(MachineError::NoneInstalled(folder))?;
+    Ok(Machine::new(&Artifact::open(&newest.folder)?, 0)?)
 }
 
 /// A machine as the engine takes it.

@@ -49,7 +49,7 @@ pub struct PvmOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PvmFailure {
     #[error(transparent)]
-    Raised(Raised),
+    Raised(Box<Raised>),
     #[error("OutOfCycles: the call used all of its fuel")]
     OutOfFuel,
     /// A trap. The text is fixed, because the point at which compiled code stops may differ.
@@ -213,6 +213,9 @@ pub struct TimerOrder {
     pub expires_at: Option<Height>,
 }
 
+/// Maximum number of entries that `scan_state_prefix` gives.
+pub const MAX_SCAN: u64 = 1_000;
+
 /// Keys and values of an actor's store.
 pub type StateEntries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -336,6 +339,7 @@ pub enum TokenCall {
     },
 }
 
+/// What a `token_…` function gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenAnswer {
     /// The id of a token that was created.

@@ -44,13 +44,15 @@ fn shown() -> Actor {
         parameters: vec!["ctx".to_owned(), "payload".to_owned()],
         line,
     };
-    let entry = |key: &str, value| StateEntry { key: key.to_owned(), value };
+    let entry = |key: &str, value| StateEntry { key: key.to_owned(), value, value_bytes: None };
     Actor {
         actor,
         name,
         deployer,
         deployer_name,
         code,
+        language: "starlark".to_owned(),
+        owner: deployer,
         deployed_at,
         balance,
         retained: 96,

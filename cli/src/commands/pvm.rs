@@ -7,6 +7,7 @@ use crate::{
 };
 use clap::Subcommand;
 use cowboy_devnet::{
+    client::Client,
     machines::{self, Installed, MachineError},
     types::{HashText, Text},
 };
@@ -22,6 +23,10 @@ pub enum Pvm {
         /// The Python that builds it, 3.11 or later
         #[arg(long, value_name = "PROGRAM", default_value = "python3")]
         python: OsString,
+        /// Copy the machine of this devnet or node instead, such as http://127.0.0.1:20123; two
+        /// builds are two machines, and the nodes of a chain need the same one
+        #[arg(long, value_name = "URL")]
+        from: Option<String>,
     },
     /// The machines that are installed, the newest first; new devnets take the first
     Status,
@@ -65,7 +70,8 @@ impl Pvm {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let folder = machines::folder()?;
         match self {
-            Self::Install { python } => install(cx, python, &folder).await,
+            Self::Install { from: Some(url), .. } => copy(cx, &url, &folder).await,
+            Self::Install { python, from: None } => install(cx, python, &folder).await,
             Self::Status => {
                 let installed = machines::installed(&folder)?;
                 let machines = installed.iter().map(InstalledMachine::of);
@@ -105,6 +111,24 @@ async fn install(cx: &Context, python: OsString, folder: &Path) -> Result<(), Cl
     let installed = installed.into_iter().find(|one| one.folder == place);
     let installed = installed.ok_or_else(|| MachineError::NoneInstalled(folder.to_owned()))?;
     cx.ui.document(&InstalledMachine::of(&installed)?)
+}
+
+/// Copies a chain's machine from a node of it.
+async fn copy(cx: &Context, url: &str, folder: &Path) -> Result<(), CliError> {
+    let client = Client::new(url)?;
+    let Some(python) = client.parameters().await?.python else {
+        let what = format!("the chain at {url} has no machine for actors in Python");
+        return Err(CliError::new(Exit::NotFound, what));
+    };
+    let tuple = *python.machine;
+    if machines::check(&tuple).is_err() {
+        cx.ui.note("copy the component …");
+        let component = client.machine().await?;
+        cx.ui.note("compile it …");
+        let compiled = tokio::task::spawn_blocking(move || machines::install(&component, &tuple));
+        compiled.await.map_err(|error| CliError::new(Exit::Failed, error.to_string()))??;
+    }
+    cx.ui.document(&InstalledMachine::of(&find(folder, Some(&tuple.to_string()))?)?)
 }
 
 /// The machine whose id begins with `text`, or the newest.

@@ -103,6 +103,9 @@ pub struct StateEntry {
     pub key: String,
     /// The value.
     pub value: Value,
+    /// The value's bytes, if the actor is in Python.
+    #[serde(default)]
+    pub value_bytes: Option<BytesText>,
 }
 
 /// A call to try: `POST /v1/actors/{actor}/dry-run`.

@@ -121,7 +121,7 @@ def _cut(text, most):
 def _hint(error, name, most):
     try:
         value = getattr(error, name, None)
-    except Exception:
+    except BaseException:
         return None
     return _cut(value, most) if isinstance(value, str) and value else None
 
@@ -157,11 +157,11 @@ def _traceback(error):
 def _raised(error):
     try:
         message = str(error)
-    except Exception:
+    except BaseException:
         message = "its text cannot be made"
     try:
         places = _traceback(error)
-    except Exception:
+    except BaseException:
         places = ""
     return wit_world.Raised(
         _cut(type.__dict__["__name__"].__get__(type(error)), _KIND),

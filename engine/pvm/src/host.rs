@@ -9,7 +9,7 @@
 use crate::limits::{Limits, REFUSAL, cut};
 use cowboy_engine::primitives::{Address, Hash, Height, Wei};
 use cowboy_engine::pvm::{
-    ActorCall, Fuel, HostCode, HostFault, PvmHost, TimerOrder, TokenAnswer, TokenCall,
+    ActorCall, Fuel, HostCode, HostFault, MAX_SCAN, PvmHost, TimerOrder, TokenAnswer, TokenCall,
 };
 use std::sync::mpsc;
 use wasmtime::component::{ComponentType, Lift, Linker, Lower};
@@ -39,9 +39,6 @@ pub struct HostGone;
 /// Keys that only the SDK or the chain write.
 const RESERVED: &[u8] = b"__INITIALIZED__";
 const CLOSED: &[u8] = b"cowboy.offchain.image.v1";
-
-/// Entries of one scan.
-const MAX_SCAN: u64 = 1_000;
 
 #[derive(ComponentType, Lower)]
 #[component(record)]

@@ -34,7 +34,7 @@ impl From<RaisedRecord> for Raised {
 type LoadFunction = TypedFunc<(String,), (Result<(), RaisedRecord>,)>;
 type CallFunction = TypedFunc<(String, Vec<u8>), (Result<Vec<u8>, RaisedRecord>,)>;
 
-/// Makes instances.
+/// Makes instances of the component that are ready to load a module.
 pub struct Instances {
     engine: Engine,
     instance: InstancePre<Session>,
@@ -106,7 +106,7 @@ impl Instances {
                     return Load::Failed(out_of_fuel(fuel));
                 }
                 if let Err(raised) = result {
-                    let result = Err(PvmFailure::Raised(raised.into()));
+                    let result = Err(PvmFailure::Raised(Box::new(raised.into())));
                     return Load::Failed(PvmOutcome { fuel: fuel - left, result });
                 }
             }
@@ -146,7 +146,7 @@ impl Loaded {
             Err(error) => ended(store, fuel, error),
             Ok((result,)) => PvmOutcome {
                 fuel: fuel - left(store),
-                result: result.map_err(|raised| PvmFailure::Raised(raised.into())),
+                result: result.map_err(|raised| PvmFailure::Raised(Box::new(raised.into()))),
             },
         }
     }

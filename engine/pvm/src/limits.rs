@@ -87,8 +87,9 @@ pub fn cut(text: &mut String, most: usize) {
     text.truncate(text.floor_char_boundary(most));
 }
 
-/// Cuts every part of an exception.
+/// Cuts every part of an exception. A slug that is no word is left out.
 pub fn cut_raised(raised: &mut Raised) {
+    raised.slug.take_if(|slug| !slug.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     cut(&mut raised.kind, KIND);
     cut(&mut raised.message, MESSAGE);
     cut(&mut raised.traceback, TRACEBACK);

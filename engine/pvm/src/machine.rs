@@ -34,6 +34,17 @@ impl Machine {
         Ok(Self { instances, pool, tuple: artifact.tuple.hash() })
     }
 
+    /// Runs a handler of a trusted program. Panics if it calls a host function.
+    pub fn compute(&self, call: &PvmCall<'_>) -> PvmOutcome {
+        let PvmCall { source, handler, payload, fuel } = *call;
+        let (source, handler, payload) = (source.into(), handler.into(), payload.into());
+        let order = Order { source, handler, payload, fuel, ahead: None };
+        let (asking, _) = mpsc::channel();
+        let instances = self.instances.clone();
+        let thread = spawn(move || order.run(&instances, asking).0);
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     /// Number of instances that are loaded ahead and ready.
     pub fn ready(&self) -> usize {
         self.pool.ready()

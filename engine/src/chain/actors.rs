@@ -155,8 +155,8 @@ impl ActorCode {
         &self.0.source
     }
 
-    /// The module of a Starlark actor. Fails only if the source was not deployed under these parameters, as in a
-    /// snapshot that was tampered with.
+    /// The module of a Starlark actor. Fails only if the source was not deployed under these
+    /// parameters, as in a snapshot that was tampered with.
     pub fn module(&self, params: &actor::ActorParams) -> Result<&Module, &Error> {
         let unlimited = Budget { cycles: u64::MAX, cells: u64::MAX };
         self.0.module.get_or_init(|| Module::load(&self.0.source, params, unlimited).1).as_ref()

@@ -30,10 +30,12 @@ record! {
     }
 }
 
-/// The dearest kinds of work take 0.29 ns per fuel and 28 ns per cycle (docs/performance.md).
-pub const FUEL_PER_CYCLE: u64 = 100;
-/// A fresh instance takes 0.7 ms, as long as the dearest 25,000 cycles.
-pub const INSTANCE_CYCLES: u64 = 25_000;
+/// The dearest kinds of work take 0.29 ns per fuel and 28 ns per cycle (docs/performance.md), so
+/// that fuel costs half of what cycles of Starlark do.
+pub const FUEL_PER_CYCLE: u64 = 200;
+/// A fresh instance and the thread for it take 1 to 2 ms of the processor, as long as the dearest
+/// 35,000 to 70,000 cycles.
+pub const INSTANCE_CYCLES: u64 = 40_000;
 
 impl PythonTerms {
     pub const fn on(tuple: Hash) -> Self {

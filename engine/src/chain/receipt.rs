@@ -176,8 +176,8 @@ pub struct ActorReceipt {
     pub usage: Usage,
     /// The language of that actor.
     pub language: Language,
-    /// The return value of the handler that the transaction called, as JSON, or any bytes in Python;
-    /// empty for a failure and a deployment in Starlark.
+    /// The return value of the handler that the transaction called, as JSON, or any bytes in
+    /// Python; empty for a failure and a deployment in Starlark.
     pub result: Vec<u8>,
     /// Lines that actors printed and logged, each with its actor, in order; kept on failure.
     pub log: Vec<(Address, String)>,

@@ -77,7 +77,7 @@ record!(PendingCallback { job_id, result });
 pub(super) struct PendingMessage {
     pub(super) from: Address,
     pub(super) to: Address,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Arc<Vec<u8>>,
     /// The transaction, the timer or the job that caused it.
     pub(super) cause: Hash,
 }
@@ -87,6 +87,33 @@ record!(PendingMessage { from, to, payload, cause });
 /// none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox(pub(super) Arc<Vec<PendingMessage>>);
+
+/// Maximum number of messages that wait, of all actors, and of bytes of their payloads. Every
+/// block's root is computed from them, and a state is cloned before each delivery.
+const MAX_OUTBOX: usize = 4_096;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// The share of both that one actor can take, so that it does not lock out the others.
+const SHARES: usize = 16;
+const BYTE_SHARES: usize = 4;
+
+impl Outbox {
+    /// Appends a message; returns false if too many wait, of all actors or of this one.
+    pub(super) fn push(&mut self, message: PendingMessage) -> bool {
+        let room = |from: Option<Address>, shares: usize, byte_shares: usize| {
+            let counts = |waiting: &&PendingMessage| from.is_none_or(|from| waiting.from == from);
+            let waiting = self.0.iter().filter(counts);
+            let lengths = waiting.map(|waiting| waiting.payload.len());
+            let (count, bytes) = lengths.fold((0, 0), |(n, sum), length| (n + 1, sum + length));
+            count < MAX_OUTBOX / shares
+                && bytes + message.payload.len() <= MAX_MESSAGE_BYTES / byte_shares
+        };
+        let fits = room(None, 1, 1) && room(Some(message.from), SHARES, BYTE_SHARES);
+        if fits {
+            Arc::make_mut(&mut self.0).push(message);
+        }
+        fits
+    }
+}
 
 impl Encode for Outbox {
     fn encode(&self, w: &mut Writer) {

@@ -398,7 +398,7 @@ impl Chain for TestChain {
         let mut timers: Vec<_> = self.state.timers.queue.iter().collect();
         timers.sort_unstable_by_key(|timer| timer.seq);
         let waiting = |timer: crate::timer::Timer| {
-            let (handler, payload) = timer.call();
+            let (handler, payload) = self.state.called_by(&timer);
             Waiting {
                 timer_id: timer.id,
                 actor: timer.actor,

@@ -31,8 +31,9 @@ mod tasks;
 mod timers;
 mod transactions;
 
+pub use crate::fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES};
 pub use actors::{CallFailure, FailedMessage, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES};
-pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
+pub use callbacks::DISPATCHER;
 pub use jobs::{JobError, candidates_root};
 pub use penalties::check_equivocation;
 pub use results::{
@@ -269,12 +270,13 @@ fn run(
     if timers_first {
         run.fire_timers(&mut lane);
     }
-    run.deliver_messages();
+    let messages = run.state.outbox.0.clone();
     let receipts = block.transactions.iter().map(|signed| run.transaction(signed)).collect();
     run.transaction = None;
     if !timers_first {
         run.fire_timers(&mut lane);
     }
+    run.deliver(&messages);
     run.pass_deadlines();
     let draws = run.draw_jobs();
     run.call_back();

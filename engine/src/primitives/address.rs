@@ -10,6 +10,8 @@ pub struct Address(pub [u8; 20]);
 
 impl Address {
     pub const DISPATCHER: Self = Self::system(0x02);
+    /// Where all tokens of actors in Python are stored.
+    pub const TOKENS: Self = Self::system(0x20);
     pub const GOVERNANCE: Self = Self::system(0x09);
 
     const fn system(number: u8) -> Self {

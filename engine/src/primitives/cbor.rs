@@ -9,7 +9,7 @@ use minicbor::data::{Tag, Type};
 use minicbor::{Decoder, Encoder};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{FromPrimitive as _, ToPrimitive as _};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Lists, maps and big integers that may be around a value: `_MAX_DEPTH` of the SDK.
@@ -18,9 +18,9 @@ const MAX_DEPTH: usize = 256;
 const BIG_POSITIVE: u64 = 2;
 const BIG_NEGATIVE: u64 = 3;
 
-/// A value of an actor.
+/// A value that an actor in Python can have.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum CborValue {
     Null,
     Bool(bool),
     Int(BigInt),
@@ -65,7 +65,7 @@ impl From<minicbor::decode::Error> for CborError {
 }
 
 /// Decodes a value that fills `bytes`.
-pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
+pub fn decode(bytes: &[u8]) -> Result<CborValue, CborError> {
     let mut reader = Decoder::new(bytes);
     let value = item(&mut reader, 0)?;
     match bytes.len() - reader.position() {
@@ -86,7 +86,7 @@ fn shortest(at: usize, after: usize, number: u64) -> Result<(), CborError> {
     if after - at == expected { Ok(()) } else { Err(CborError::NotShortest(at)) }
 }
 
-fn item(reader: &mut Decoder<'_>, depth: usize) -> Result<Value, CborError> {
+fn item(reader: &mut Decoder<'_>, depth: usize) -> Result<CborValue, CborError> {
     let at = reader.position();
     let nested = |depth| if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(CborError::TooDeep) };
     let refuse = |what| Err(CborError::NotAllowed { at, what });
@@ -101,30 +101,30 @@ fn item(reader: &mut Decoder<'_>, depth: usize) -> Result<Value, CborError> {
     match reader.datatype()? {
         Type::Null => {
             reader.null()?;
-            Ok(Value::Null)
+            Ok(CborValue::Null)
         }
-        Type::Bool => Ok(Value::Bool(reader.bool()?)),
+        Type::Bool => Ok(CborValue::Bool(reader.bool()?)),
         Type::U8 | Type::U16 | Type::U32 | Type::U64 => {
             let number = reader.u64()?;
             shortest(at, reader.position(), number)?;
-            Ok(Value::Int(number.into()))
+            Ok(CborValue::Int(number.into()))
         }
         Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Int => {
             let number = i128::from(reader.int()?);
             shortest(at, reader.position(), (-1 - number) as u64)?;
-            Ok(Value::Int(number.into()))
+            Ok(CborValue::Int(number.into()))
         }
-        Type::F64 => float(reader.f64()?).map(Value::Float),
+        Type::F64 => float(reader.f64()?).map(CborValue::Float),
         Type::F16 | Type::F32 => refuse("a float of fewer than 64 bits"),
         Type::Bytes => {
             let bytes = reader.bytes()?;
             shortest(at, reader.position() - bytes.len(), bytes.len() as u64)?;
-            Ok(Value::Bytes(bytes.to_vec()))
+            Ok(CborValue::Bytes(bytes.to_vec()))
         }
         Type::String => {
             let text = reader.str()?;
             shortest(at, reader.position() - text.len(), text.len() as u64)?;
-            Ok(Value::Text(text.to_owned()))
+            Ok(CborValue::Text(text.to_owned()))
         }
         Type::Array => {
             let depth = nested(depth)?;
@@ -134,13 +134,13 @@ fn item(reader: &mut Decoder<'_>, depth: usize) -> Result<Value, CborError> {
             for _ in 0..length {
                 list.push(item(reader, depth)?);
             }
-            Ok(Value::List(list))
+            Ok(CborValue::List(list))
         }
         Type::Map => {
             let depth = nested(depth)?;
             let length = definite(reader.map()?)?;
             shortest(at, reader.position(), length)?;
-            map(reader, length, depth).map(Value::Map)
+            map(reader, length, depth).map(CborValue::Map)
         }
         Type::Tag => {
             let depth = nested(depth)?;
@@ -150,10 +150,10 @@ fn item(reader: &mut Decoder<'_>, depth: usize) -> Result<Value, CborError> {
                 return refuse("a tag other than those of big integers");
             }
             match item(reader, depth)? {
-                Value::Bytes(bytes) if bytes.len() > 8 && bytes[0] != 0 => {
+                CborValue::Bytes(bytes) if bytes.len() > 8 && bytes[0] != 0 => {
                     let magnitude = BigInt::from(BigUint::from_bytes_be(&bytes));
                     let negative = tag == BIG_NEGATIVE;
-                    Ok(Value::Int(if negative { -1 - magnitude } else { magnitude }))
+                    Ok(CborValue::Int(if negative { -1 - magnitude } else { magnitude }))
                 }
                 _ => refuse("a big integer that is not in its shortest form"),
             }
@@ -166,7 +166,7 @@ fn map(
     reader: &mut Decoder<'_>,
     length: u64,
     depth: usize,
-) -> Result<Vec<(Value, Value)>, CborError> {
+) -> Result<Vec<(CborValue, CborValue)>, CborError> {
     let mut entries = Vec::new();
     let mut keys = BTreeSet::new();
     let mut previous: &[u8] = &[];
@@ -196,18 +196,18 @@ enum PythonKey {
 }
 
 /// Adds a key to those of a map.
-fn distinct(key: &Value, keys: &mut BTreeSet<PythonKey>) -> Result<(), CborError> {
+fn distinct(key: &CborValue, keys: &mut BTreeSet<PythonKey>) -> Result<(), CborError> {
     let python = match key {
-        Value::Null => PythonKey::Null,
-        Value::Bool(bool) => PythonKey::Number(i32::from(*bool).into()),
-        Value::Int(number) => PythonKey::Number(number.clone()),
-        Value::Float(float) if float.fract() == 0.0 => {
+        CborValue::Null => PythonKey::Null,
+        CborValue::Bool(bool) => PythonKey::Number(i32::from(*bool).into()),
+        CborValue::Int(number) => PythonKey::Number(number.clone()),
+        CborValue::Float(float) if float.fract() == 0.0 => {
             PythonKey::Number(BigInt::from_f64(*float).ok_or(CborError::NotFinite)?)
         }
-        Value::Float(float) => PythonKey::Fraction(float.to_bits()),
-        Value::Bytes(bytes) => PythonKey::Bytes(bytes.clone()),
-        Value::Text(text) => PythonKey::Text(text.clone()),
-        Value::List(_) | Value::Map(_) => return Err(CborError::Unhashable),
+        CborValue::Float(float) => PythonKey::Fraction(float.to_bits()),
+        CborValue::Bytes(bytes) => PythonKey::Bytes(bytes.clone()),
+        CborValue::Text(text) => PythonKey::Text(text.clone()),
+        CborValue::List(_) | CborValue::Map(_) => return Err(CborError::Unhashable),
     };
     if keys.insert(python) { Ok(()) } else { Err(CborError::Duplicate(key.to_string())) }
 }
@@ -222,42 +222,40 @@ fn float(float: f64) -> Result<f64, CborError> {
 }
 
 /// Encodes a value in its only form.
-pub fn encode(value: &Value) -> Result<Vec<u8>, CborError> {
+pub fn encode(value: &CborValue) -> Result<Vec<u8>, CborError> {
     let mut writer = Encoder::new(Vec::new());
     write(&mut writer, value, 0)?;
     Ok(writer.into_writer())
 }
-
-type Writer = Encoder<Vec<u8>>;
 
 /// A vector takes everything that is written to it.
 fn written<T>(result: Result<T, minicbor::encode::Error<std::convert::Infallible>>) {
     assert!(result.is_ok(), "a vector takes what is written to it");
 }
 
-fn write(writer: &mut Writer, value: &Value, depth: usize) -> Result<(), CborError> {
+fn write(writer: &mut Encoder<Vec<u8>>, value: &CborValue, depth: usize) -> Result<(), CborError> {
     let nests = match value {
-        Value::List(_) | Value::Map(_) => true,
-        Value::Int(number) => magnitude(number).1.bits() > 64,
+        CborValue::List(_) | CborValue::Map(_) => true,
+        CborValue::Int(number) => magnitude(number).1.bits() > 64,
         _ => false,
     };
     if nests && depth >= MAX_DEPTH {
         return Err(CborError::TooDeep);
     }
     match value {
-        Value::Null => written(writer.null()),
-        Value::Bool(bool) => written(writer.bool(*bool)),
-        Value::Int(number) => integer(writer, number),
-        Value::Float(value) => written(writer.f64(float(*value)?)),
-        Value::Bytes(bytes) => written(writer.bytes(bytes)),
-        Value::Text(text) => written(writer.str(text)),
-        Value::List(list) => {
+        CborValue::Null => written(writer.null()),
+        CborValue::Bool(bool) => written(writer.bool(*bool)),
+        CborValue::Int(number) => integer(writer, number),
+        CborValue::Float(value) => written(writer.f64(float(*value)?)),
+        CborValue::Bytes(bytes) => written(writer.bytes(bytes)),
+        CborValue::Text(text) => written(writer.str(text)),
+        CborValue::List(list) => {
             written(writer.array(list.len() as u64));
             for item in list {
                 write(writer, item, depth + 1)?;
             }
         }
-        Value::Map(entries) => {
+        CborValue::Map(entries) => {
             let mut keys = BTreeSet::new();
             let mut encoded = Vec::new();
             for (key, value) in entries {
@@ -285,7 +283,7 @@ fn magnitude(number: &BigInt) -> (u64, BigInt) {
     }
 }
 
-fn integer(writer: &mut Writer, number: &BigInt) {
+fn integer(writer: &mut Encoder<Vec<u8>>, number: &BigInt) {
     let (tag, magnitude) = magnitude(number);
     match (tag, magnitude.to_u64()) {
         (BIG_POSITIVE, Some(small)) => written(writer.u64(small)),
@@ -302,23 +300,25 @@ fn integer(writer: &mut Writer, number: &BigInt) {
 }
 
 /// Reads JSON. Integers are exact; numbers with a fraction or an exponent are floats.
-pub fn from_json(text: &str) -> Result<Value, CborError> {
+pub fn from_json(text: &str) -> Result<CborValue, CborError> {
     let mut scanner = Scanner::new(text);
     let value = json(&mut scanner, 0)?;
     scanner.end()?;
     Ok(value)
 }
 
-fn json(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, CborError> {
+fn json(scanner: &mut Scanner<'_>, depth: usize) -> Result<CborValue, CborError> {
     scanner.skip_white();
     if matches!(scanner.peek(), Some(b'[' | b'{')) && depth >= MAX_DEPTH {
         return Err(CborError::TooDeep);
     }
     match scanner.peek() {
-        Some(b'n') => scanner.word("null").map(|()| Value::Null).map_err(CborError::from),
-        Some(b't') => scanner.word("true").map(|()| Value::Bool(true)).map_err(CborError::from),
-        Some(b'f') => scanner.word("false").map(|()| Value::Bool(false)).map_err(CborError::from),
-        Some(b'"') => Ok(Value::Text(scanner.string()?)),
+        Some(b'n') => scanner.word("null").map(|()| CborValue::Null).map_err(CborError::from),
+        Some(b't') => scanner.word("true").map(|()| CborValue::Bool(true)).map_err(CborError::from),
+        Some(b'f') => {
+            scanner.word("false").map(|()| CborValue::Bool(false)).map_err(CborError::from)
+        }
+        Some(b'"') => Ok(CborValue::Text(scanner.string()?)),
         Some(b'[') => {
             scanner.eat(b'[');
             let mut list = Vec::new();
@@ -326,7 +326,7 @@ fn json(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, CborError> {
                 list.push(json(scanner, depth + 1)?);
                 Ok::<_, CborError>(())
             })?;
-            Ok(Value::List(list))
+            Ok(CborValue::List(list))
         }
         Some(b'{') => {
             scanner.eat(b'{');
@@ -334,20 +334,20 @@ fn json(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, CborError> {
             let mut keys = BTreeSet::new();
             scanner.elements(b'}', "a comma or the object's end", |scanner| {
                 scanner.skip_white();
-                let key = Value::Text(scanner.string()?);
+                let key = CborValue::Text(scanner.string()?);
                 distinct(&key, &mut keys)?;
                 scanner.skip_white();
                 scanner.expect(b':', "a colon")?;
                 entries.push((key, json(scanner, depth + 1)?));
                 Ok::<_, CborError>(())
             })?;
-            Ok(Value::Map(entries))
+            Ok(CborValue::Map(entries))
         }
         _ => number(scanner),
     }
 }
 
-fn number(scanner: &mut Scanner<'_>) -> Result<Value, CborError> {
+fn number(scanner: &mut Scanner<'_>) -> Result<CborValue, CborError> {
     let mut text = String::new();
     if scanner.eat(b'-') {
         text.push('-');
@@ -374,9 +374,9 @@ fn number(scanner: &mut Scanner<'_>) -> Result<Value, CborError> {
         text.push_str(some_digits(scanner)?);
     }
     if exact {
-        return Ok(Value::Int(text.parse().expect("a sign and digits are an integer")));
+        return Ok(CborValue::Int(text.parse().expect("a sign and digits are an integer")));
     }
-    float(text.parse().expect("these are the parts of a float")).map(Value::Float)
+    float(text.parse().expect("these are the parts of a float")).map(CborValue::Float)
 }
 
 fn some_digits<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Expected> {
@@ -384,8 +384,33 @@ fn some_digits<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Expected> {
     if digits.is_empty() { scanner.fail("a digit") } else { Ok(digits) }
 }
 
+impl CborValue {
+    /// Compact JSON with keys in the order of their bytes; `None` for bytes, and for keys that are
+    /// no text, which JSON has not.
+    pub fn to_json(&self) -> Option<String> {
+        let joined = |items: Vec<String>| items.join(",");
+        Some(match self {
+            Self::Bytes(_) => return None,
+            Self::List(list) => {
+                let items = list.iter().map(Self::to_json).collect::<Option<_>>()?;
+                format!("[{}]", joined(items))
+            }
+            Self::Map(entries) => {
+                let entry = |(key, value): &(Self, Self)| match key {
+                    Self::Text(name) => Some((name.clone(), value.to_json()?)),
+                    _ => None,
+                };
+                let sorted = entries.iter().map(entry).collect::<Option<BTreeMap<_, _>>>()?;
+                let items = sorted.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+                format!("{{{}}}", joined(items.collect()))
+            }
+            other => other.to_string(),
+        })
+    }
+}
+
 /// For people: JSON, with byte strings as `h'00ff'` and keys of any kind.
-impl fmt::Display for Value {
+impl fmt::Display for CborValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),

@@ -1,5 +1,6 @@
 //! The basis of every other module: identities, hashes, quantities, the codec, JSON's tokens,
-//! Python's CBOR and the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
+//! Python's CBOR and the persistent Merkle map. Nothing here knows a rule of the protocol beyond
+//! its units.
 
 pub mod address;
 pub mod amount;

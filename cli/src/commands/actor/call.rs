@@ -44,8 +44,8 @@ pub struct Call {
     actor: String,
     /// The handler to call
     handler: String,
-    /// The payload: text, which an actor in Python gets as CBOR of its JSON; bytes as 0x-hex; or the
-    /// contents of @FILE (@- for standard input)
+    /// The payload: text, which an actor in Python gets as CBOR of its JSON; bytes as 0x-hex; or
+    /// the contents of @FILE (@- for standard input)
     #[arg(default_value = "", hide_default_value = true)]
     payload: String,
     /// Amount to send with the call: 1.5cby, or wei

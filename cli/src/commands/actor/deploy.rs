@@ -34,17 +34,17 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct Deploy {
     /// The module's file, in Python if its name ends in .py; - for the standard input
-    pub(super) file: PathBuf,
+    file: PathBuf,
     /// The account that pays: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    pub(super) from: String,
+    from: String,
     #[command(flatten)]
-    pub(super) naming: Naming,
+    naming: Naming,
     #[command(flatten)]
-    pub(super) inclusion: Inclusion,
+    inclusion: Inclusion,
     #[command(flatten)]
-    pub(super) python: PythonOptions,
+    python: PythonOptions,
 }
 
 /// A deployed actor.
@@ -76,7 +76,7 @@ pub struct Deployed {
 impl Deploy {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if python::is_python(&self.file) {
-            return python::deploy(cx, self).await;
+            return self.run_python(cx).await;
         }
         let source = ModuleSource::read(&self.file)?;
         let (devnet, client) = cx.devnet_and_client()?;
@@ -104,8 +104,32 @@ impl Deploy {
     }
 }
 
+impl Deploy {
+    /// Deploys a module in Python, which only the chain loads.
+    async fn run_python(self, cx: &Context) -> Result<(), CliError> {
+        let source = ModuleSource::read(&self.file)?;
+        let (devnet, client) = cx.devnet_and_client()?;
+        let signer = Signer::find(&devnet, &self.from)?;
+        self.naming.check(&client, NamedKind::Actor).await?;
+        if client.parameters().await?.python.is_none() {
+            return Err(python::no_machine());
+        }
+        let code = ActorCode::hash(Language::Python, &source.text);
+        let (deployment, budget) = self.python.deployment(source.text)?;
+        let payload = Payload::DeployPython(deployment.clone());
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
+        let executed =
+            transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
+        let transaction = executed.succeeded()?;
+        let actor = deployment.address(&signer.address(), executed.nonce);
+        let name = self.naming.give(&client, NamedKind::Actor, &actor).await?;
+        cx.ui.document(&Deployed::of((actor, name), transaction, Text(code), Vec::new()))
+    }
+}
+
 impl Deployed {
-    pub(super) fn of(
+    fn of(
         (actor, name): (Address, Option<String>),
         transaction: &Transaction,
         code: HashText,

@@ -1,25 +1,16 @@
 //! Actors in Python: their deployment, and payloads as the SDK's handlers take them.
 
-use super::{
-    deploy::{Deploy, Deployed},
-    module::ModuleSource,
-};
 use crate::{
     args,
-    commands::transaction::{self, Signer, TransactionLimits},
-    context::{Context, Deadline},
     error::{CliError, Exit},
 };
 use clap::Args;
-use cowboy_devnet::{
-    client::Client,
-    types::{NamedKind, StoreQuery, Text},
-};
+use cowboy_devnet::{client::Client, types::StoreQuery};
 use cowboy_engine::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
     chain::{
-        ActorCode, Language, Payload,
-        transaction::{DeployPython, InitCall},
+        Language,
+        transaction::{DeployPython, InitCall, MAX_SALT},
     },
     primitives::{Wei, cbor},
 };
@@ -55,40 +46,29 @@ pub fn is_python(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-/// Deploys a module in Python.
-pub async fn deploy(cx: &Context, deploy: Deploy) -> Result<(), CliError> {
-    let Deploy { file, from, naming, inclusion, python } = deploy;
-    let source = ModuleSource::read(&file)?;
-    let (devnet, client) = cx.devnet_and_client()?;
-    let signer = Signer::find(&devnet, &from)?;
-    naming.check(&client, NamedKind::Actor).await?;
-    let parameters = client.parameters().await?;
-    if parameters.python.is_none() {
-        let what = "this devnet's chain has no machine for actors in Python";
-        return Err(CliError::new(Exit::Rejected, what).hint(
-            "make one with `cowboyctl pvm install`; a devnet that is new, or that \
-             `cowboyctl devnet rm` has removed before, begins with it",
-        ));
+impl PythonOptions {
+    /// The deployment of a module, and how much it may use.
+    pub fn deployment(self, source: String) -> Result<(DeployPython, Budget), CliError> {
+        let salt = self.salt.as_deref().map(|salt| args::payload(salt, MAX_SALT)).transpose()?;
+        let init = match self.no_init {
+            true => None,
+            false => Some(InitCall {
+                handler: "init".to_owned(),
+                payload: args::payload(&self.init_payload, MAX_PAYLOAD_BYTES)?,
+            }),
+        };
+        let budget = Budget { cycles: DEPLOYMENT_CYCLES, cells: INIT_CELLS };
+        Ok((DeployPython { source, salt, value: self.value, init }, budget))
     }
-    let code = ActorCode::hash(Language::Python, &source.text);
-    let salt = python.salt.as_deref().map(|salt| args::payload(salt, 32)).transpose()?;
-    let init = match python.no_init {
-        true => None,
-        false => Some(InitCall {
-            handler: "init".to_owned(),
-            payload: args::payload(&python.init_payload, MAX_PAYLOAD_BYTES)?,
-        }),
-    };
-    let budget = Budget { cycles: DEPLOYMENT_CYCLES, cells: INIT_CELLS };
-    let deployment = DeployPython { source: source.text, salt, value: python.value, init };
-    let payload = Payload::DeployPython(deployment.clone());
-    let deadline = Deadline::after(inclusion.timeout);
-    let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
-    let executed = transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
-    let transaction = executed.succeeded()?;
-    let actor = deployment.address(&signer.address(), executed.nonce);
-    let name = naming.give(&client, NamedKind::Actor, &actor).await?;
-    cx.ui.document(&Deployed::of((actor, name), transaction, Text(code), Vec::new()))
+}
+
+/// That a devnet's chain runs no actors in Python, and what to do about it.
+pub fn no_machine() -> CliError {
+    let what = "this devnet's chain has no machine for actors in Python";
+    CliError::new(Exit::Rejected, what).hint(
+        "make one with `cowboyctl pvm install`; a devnet that is new, or that \
+         `cowboyctl devnet rm` has removed before, begins with it",
+    )
 }
 
 /// The payload of a call: for an actor in Python, JSON becomes the CBOR that its handlers read;

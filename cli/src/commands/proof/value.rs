@@ -24,7 +24,7 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
                 "actor": timer.actor.to_string(),
                 "height": timer.height.get(),
                 "payload": hex(&timer.payload),
-                "handler": timer.call().0,
+                "handler": timer.handler,
                 "fee_payer": timer.fee_payer.to_string(),
                 "gas_limit": timer.gas_limit,
                 "cell_limit": timer.cell_limit,

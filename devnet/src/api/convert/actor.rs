@@ -6,7 +6,10 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{self, Language, StoreChange},
-    primitives::{Address, cbor},
+    primitives::{
+        Address,
+        cbor::{self, CborValue},
+    },
 };
 use serde_json::Value;
 
@@ -55,32 +58,44 @@ pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
     }
 }
 
-/// A value of an actor. Python's is CBOR, as the SDK writes it, or any other bytes, shown in 0x-hex.
+/// A value of an actor. Python's is CBOR, as the SDK writes it, or other bytes, shown in 0x-hex.
 pub(in crate::api) fn shown(language: Language, bytes: &[u8]) -> Value {
     match language {
         Language::Starlark => value(bytes),
         Language::Python => match cbor::decode(bytes) {
-            Ok(decoded) => of_cbor(&decoded),
-            Err(_) => format!("0x{}", hex::encode(bytes)).into(),
+            Ok(decoded) if is_shallow(&decoded, MAX_SHOWN_DEPTH) => of_cbor(&decoded),
+            _ => format!("0x{}", hex::encode(bytes)).into(),
         },
+    }
+}
+
+/// Lists and maps inside each other that are shown as JSON: clients do not read JSON of any depth.
+const MAX_SHOWN_DEPTH: usize = 32;
+
+fn is_shallow(decoded: &CborValue, levels: usize) -> bool {
+    let Some(inside) = levels.checked_sub(1) else { return false };
+    match decoded {
+        CborValue::List(list) => list.iter().all(|item| is_shallow(item, inside)),
+        CborValue::Map(entries) => entries.iter().all(|(_, value)| is_shallow(value, inside)),
+        _ => true,
     }
 }
 
 /// JSON for a CBOR value: integers that readers would round as decimal strings, bytes in 0x-hex,
 /// keys that are not text as people read them.
-fn of_cbor(decoded: &cbor::Value) -> Value {
+fn of_cbor(decoded: &CborValue) -> Value {
     match decoded {
-        cbor::Value::Null => Value::Null,
-        cbor::Value::Bool(bool) => (*bool).into(),
-        cbor::Value::Int(number) => value(number.to_string().as_bytes()),
-        cbor::Value::Float(float) => (*float).into(),
-        cbor::Value::Bytes(bytes) => format!("0x{}", hex::encode(bytes)).into(),
-        cbor::Value::Text(text) => text.as_str().into(),
-        cbor::Value::List(list) => list.iter().map(of_cbor).collect(),
-        cbor::Value::Map(entries) => {
-            let entry = |(key, value): &(cbor::Value, cbor::Value)| {
+        CborValue::Null => Value::Null,
+        CborValue::Bool(bool) => (*bool).into(),
+        CborValue::Int(number) => value(number.to_string().as_bytes()),
+        CborValue::Float(float) => (*float).into(),
+        CborValue::Bytes(bytes) => format!("0x{}", hex::encode(bytes)).into(),
+        CborValue::Text(text) => text.as_str().into(),
+        CborValue::List(list) => list.iter().map(of_cbor).collect(),
+        CborValue::Map(entries) => {
+            let entry = |(key, value): &(CborValue, CborValue)| {
                 let name = match key {
-                    cbor::Value::Text(text) => text.clone(),
+                    CborValue::Text(text) => text.clone(),
                     other => other.to_string(),
                 };
                 (name, of_cbor(value))

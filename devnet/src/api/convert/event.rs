@@ -40,8 +40,14 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         kind:
         EventKind::PythonEmitted(PythonEmitted { actor, name, data, schema }) => {
             let schema = schema.map(|schema| schema.to_string());
-            let data = actor::shown(Language::Python, data);
-            json!({ "actor": actor.to_json(), "name": name, "data": data, "schema": schema })
+            let (bytes, data) = (format!("0x{}", hex::encode(data)), actor::shown(Language::Python, data));
+            json!({
+                "actor": actor.to_json(),
+                "name": name,
+                "data": data,
+                "data_bytes": bytes,
+                "schema": schema,
+            })
         },
         EventKind::ActorEmitted(ActorEmitted { actor, name, data }) => {
             json!({ "actor": actor.to_json(), "name": name, "data": actor::value(data) })

@@ -13,9 +13,9 @@ use crate::{
     machines,
     storage::{PAGE_BYTES, Page, StoredLine},
     types::{
-        ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
+        ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, Bytes, DryRun,
         DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery, STORE_PAGE,
-        STORE_PAGE_LIMIT, StateEntry, StoreQuery,
+        STORE_PAGE_LIMIT, StateEntry, StoreQuery, Text,
     },
 };
 use axum::{Json, extract::State as Extracted, http::Method};
@@ -29,7 +29,7 @@ use cowboy_engine::{
     primitives::{Address, Height, Wei},
 };
 use cowboy_host::http::openapi::Operation;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) fn table() -> Vec<Route> {
     vec![
@@ -123,8 +123,9 @@ fn stored(
     query: &StoreQuery,
 ) -> (Vec<StateEntry>, Option<String>) {
     let limit = query.limit.unwrap_or(STORE_PAGE).clamp(1, STORE_PAGE_LIMIT);
-    let prefix = query.prefix.as_deref().unwrap_or_default();
-    let from = query.from.as_deref().unwrap_or_default().max(prefix);
+    let key = |text: &Option<String>| StoreKey::shown_as(text.as_deref().unwrap_or_default());
+    let prefix = key(&query.prefix);
+    let from = key(&query.from).max(prefix.clone());
     let (mut page, mut bytes, language) = (Vec::new(), 0, state.language(actor));
     let begins = |key: &StoreKey| key.as_bytes().starts_with(prefix.as_bytes());
     for (key, value) in state.stored(actor, from).take_while(|(key, _)| begins(key)) {
@@ -132,8 +133,9 @@ fn stored(
         if page.len() >= limit || (bytes > PAGE_BYTES && !page.is_empty()) {
             return (page, Some(key.to_string()));
         }
+        let value_bytes = (language == Language::Python).then(|| Text(Bytes(value.to_vec())));
         let value = convert::actor::shown(language, value);
-        page.push(StateEntry { key: key.to_string(), value });
+        page.push(StateEntry { key: key.to_string(), value, value_bytes });
     }
     (page, None)
 }
@@ -203,7 +205,11 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
     let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
     let machine = machines::of(state.params());
     let machine = machine.map_err(|error| ApiError::internal(error.to_string()))?;
+    // One at a time, because a call may take a gigabyte of stack.
+    static TRYING: Mutex<()> = Mutex::new(());
+    let turn = machine.is_some().then(|| TRYING.lock().unwrap_or_else(PoisonError::into_inner));
     let ran = dry_run_on(machines::borrowed(&machine), &state, &trial);
+    drop(turn);
     Ok(told(ran, (actor, trial.handler, sender), state.height()))
 }
 

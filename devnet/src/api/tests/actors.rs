@@ -340,7 +340,7 @@ async fn logs_hold_what_an_actor_does_when_it_is_told_of_a_job() {
     let actor = devnet.deploy();
     let mut jobs = Vec::new();
     for handler in ["bump", "crash"] {
-        let callback = Some(Callback { actor, handler: handler.to_owned(), cid: None });
+        let callback = Some(Callback { actor, handler: handler.to_owned(), resume: None });
         let job = devnet.submit(JobSpec { callback, ..spec() });
         devnet.finish(&job, b"hi\n");
         jobs.push(job);

@@ -3,7 +3,7 @@
 use crate::world::{Request, World};
 use crate::{ACTOR, AGENT, COUNTER, HOWDY, TRIVIAL, machine, raised, run};
 use cowboy_engine::primitives::Address;
-use cowboy_engine::primitives::cbor::{self, Value};
+use cowboy_engine::primitives::cbor::{self, CborValue};
 
 /// What the SDK's own host leaves after the quick start, made by `vectors/quickstart.py`.
 const QUICK_START: &str = include_str!("../vectors/quickstart.json");
@@ -82,7 +82,7 @@ class Echo:
         cbor::from_json(r#"{"big":123456789012345678901234567890,"x":[1.5,null]}"#).unwrap();
     let (_, outcome) = run(&machine, source, "double", &cbor::encode(&value).unwrap());
     let answer = cbor::decode(&outcome.result.unwrap()).unwrap();
-    assert_eq!(cbor::encode(&answer), cbor::encode(&Value::List(vec![value.clone(), value])));
+    assert_eq!(cbor::encode(&answer), cbor::encode(&CborValue::List(vec![value.clone(), value])));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The machine with a real component. Each test needs the folder of an artifact in the environment
-//! variable `COWBOYCTL_PVM` and says so without one; `examples/install.rs` makes one.
+//! The machine with a real component. Each test needs a folder of artifacts in the environment
+//! variable `COWBOYCTL_TEST_PVM` and says so without one; `examples/install.rs` makes one.
 
 mod calls;
 mod figures;
@@ -12,7 +12,7 @@ mod world;
 use cowboy_engine::primitives::Address;
 use cowboy_engine::pvm::{PvmFailure, PvmOutcome, Raised};
 use cowboy_pvm::{artifact::Artifact, machine::Machine};
-use std::{io::Write as _, path::Path, sync::OnceLock};
+use std::{fs, io::Write as _, sync::OnceLock};
 use world::{Request, World};
 
 const ACTOR: Address = Address([0x22; 20]);
@@ -31,12 +31,14 @@ const HOWDY: &[u8] = b"\xa1\x67message\x65Howdy";
 fn machine(pool: usize) -> Option<Machine> {
     static ARTIFACT: OnceLock<Option<Artifact>> = OnceLock::new();
     let artifact = ARTIFACT.get_or_init(|| {
-        let folder = std::env::var_os("COWBOYCTL_PVM")?;
-        Some(Artifact::open(Path::new(&folder)).expect("COWBOYCTL_PVM names an artifact"))
+        let folder = std::env::var_os("COWBOYCTL_TEST_PVM")?;
+        let mut artifacts = fs::read_dir(folder).expect("COWBOYCTL_TEST_PVM is a folder").flatten();
+        let artifact = artifacts.next().expect("COWBOYCTL_TEST_PVM has an artifact").path();
+        Some(Artifact::open(&artifact).expect("the artifact opens"))
     });
     let Some(artifact) = artifact else {
         // Not captured, so that it is seen although the test passes.
-        let _ = writeln!(std::io::stderr(), "not run: COWBOYCTL_PVM names no artifact");
+        let _ = writeln!(std::io::stderr(), "not run: COWBOYCTL_TEST_PVM names no artifacts");
         return None;
     };
     Some(Machine::new(artifact, pool).expect("the artifact makes a machine"))
@@ -51,7 +53,7 @@ fn run(machine: &Machine, source: &str, handler: &str, payload: &[u8]) -> (World
 
 fn raised(outcome: PvmOutcome) -> Raised {
     match outcome.result {
-        Err(PvmFailure::Raised(raised)) => raised,
+        Err(PvmFailure::Raised(raised)) => *raised,
         other => panic!("{other:?}"),
     }
 }

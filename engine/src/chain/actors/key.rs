@@ -13,6 +13,13 @@ impl StoreKey {
         &self.0
     }
 
+    /// The key that is displayed as `text`.
+    pub fn shown_as(text: &str) -> Self {
+        let bytes = text.strip_prefix("0x").and_then(|digits| hex::decode(digits).ok());
+        let key = bytes.map(Self).filter(|key| key.as_text().is_none());
+        key.unwrap_or_else(|| text.into())
+    }
+
     /// The key as text; `None` for other bytes.
     pub fn as_text(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()

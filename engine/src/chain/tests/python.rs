@@ -9,11 +9,13 @@ use crate::{
     chain::{
         event::MessageDelivered,
         params::{INSTANCE_CYCLES, PythonTerms},
+        state::{Outbox, PendingMessage},
         transaction::{DeployPython, InitCall, TransferOwnership},
     },
-    primitives::cbor::{self, Value},
+    primitives::cbor::{self, CborValue},
     pvm::{
-        ActorCall, Fuel, HostCode, HostFault, Pvm, PvmCall, PvmFailure, PvmHost, PvmOutcome, Raised,
+        ActorCall, Fuel, HostCode, HostFault, Pvm, PvmCall, PvmFailure, PvmHost, PvmOutcome,
+        Raised, TimerOrder, TokenAnswer, TokenCall,
     },
 };
 
@@ -68,14 +70,14 @@ impl Pvm for Scripted {
 }
 
 fn raised(kind: &str, message: &str) -> PvmFailure {
-    PvmFailure::Raised(Raised {
+    PvmFailure::Raised(Box::new(Raised {
         kind: kind.to_owned(),
         message: message.to_owned(),
         slug: Some("E1230".to_owned()),
         why: Some("because".to_owned()),
         fix: None,
         traceback: "<actor>:1".to_owned(),
-    })
+    }))
 }
 
 /// The payload of a call to pass on: an actor, a handler, and the rest.
@@ -151,6 +153,45 @@ fn handle(handler: &str, payload: &[u8], host: &mut dyn PvmHost, fuel: &mut Fuel
             host.send_message(fuel, Address::DISPATCHER, payload.to_vec())?;
             Ok(Vec::new())
         }
+        "tick" => {
+            host.set_state(fuel, b"ticked", payload.to_vec())?;
+            Ok(Vec::new())
+        }
+        "later" => {
+            let height = Height::new(host.context(fuel)?.height.get() + 2);
+            let payload = payload.to_vec();
+            let (fee_payer, gas_limit, access_limit, expires_at) = (None, None, None, None);
+            let timer =
+                TimerOrder { height, payload, fee_payer, gas_limit, access_limit, expires_at };
+            host.schedule_timer(fuel, timer).map(|id| id.0.to_vec())
+        }
+        "coin" => {
+            let token = TokenCall::Create {
+                name: "Coin".into(),
+                symbol: "C".into(),
+                decimals: 0,
+                initial_supply: 5,
+                max_supply: None,
+                transfer_hook: None,
+                metadata_uri: None,
+            };
+            let TokenAnswer::Created(id) = host.token(fuel, token)? else { unreachable!() };
+            let call = TokenCall::Transfer { token: id, to: Address([1; 20]), amount: 9 };
+            let refused = host.token(fuel, call).unwrap_err();
+            assert_eq!(refused, HostFault::refused(HostCode::Quota, "5 of 9 are there"));
+            Ok(id.0.to_vec())
+        }
+        "sign" => {
+            let answer = host.verify_signature(fuel, 2, &[0; 32], payload, &[0; 64])?;
+            Ok(vec![u8::from(answer)])
+        }
+        "emit" => {
+            let numbers = [host.emit_event(fuel, "a", vec![], None)?, {
+                host.transfer_balance(fuel, Address([3; 20]), Wei::new(1))?;
+                host.emit_event(fuel, "b", vec![], None)?
+            }];
+            Ok(numbers.map(|number| number as u8).to_vec())
+        }
         "ask__resume" => {
             let context = host.context(fuel)?;
             host.set_state(fuel, b"reply", payload.to_vec())?;
@@ -164,6 +205,8 @@ fn handle(handler: &str, payload: &[u8], host: &mut dyn PvmHost, fuel: &mut Fuel
 fn chain() -> Chain {
     let mut genesis = genesis(1);
     genesis.params.python = Some(PythonTerms::on(TUPLE));
+    let kinds = vec![JobKind::Llm, JobKind::Http, JobKind::Custom];
+    genesis.runners[0].capabilities = Capabilities::of(kinds, 2);
     let mut chain = Chain::new(&genesis);
     chain.pvm = Some(Box::new(Scripted));
     chain
@@ -199,24 +242,24 @@ impl Chain {
 }
 
 /// A runner job as a continuation of the SDK asks for it.
-fn request(job_type: &str, args: Vec<Value>, kwargs: Vec<(&str, Value)>) -> Vec<u8> {
-    let text = |text: &str| Value::Text(text.to_owned());
-    let map = |entries: Vec<(&str, Value)>| {
-        Value::Map(entries.into_iter().map(|(name, value)| (text(name), value)).collect())
+fn request(job_type: &str, args: Vec<CborValue>, kwargs: Vec<(&str, CborValue)>) -> Vec<u8> {
+    let text = |text: &str| CborValue::Text(text.to_owned());
+    let map = |entries: Vec<(&str, CborValue)>| {
+        CborValue::Map(entries.into_iter().map(|(name, value)| (text(name), value)).collect())
     };
-    let payload = map(vec![("args", Value::List(args)), ("kwargs", map(kwargs))]);
+    let payload = map(vec![("args", CborValue::List(args)), ("kwargs", map(kwargs))]);
     let request = map(vec![
         ("kind", text("runner_job")),
         ("job_type", text(job_type)),
         ("payload", payload),
-        ("cid", Value::Bytes(vec![9; 32])),
+        ("cid", CborValue::Bytes(vec![9; 32])),
         ("reply_handler", text("ask__resume")),
     ]);
     cbor::encode(&request).unwrap()
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> CborValue {
+    CborValue::Text(text.to_owned())
 }
 
 fn error(receipt: &Receipt) -> &str {
@@ -251,6 +294,21 @@ fn a_deployment_and_its_init_are_one() {
     assert_eq!(before, after);
     let (receipt, _) = chain.python(Payload::DeployPython(without("three")));
     assert_eq!(receipt.status, ReceiptStatus::Success);
+}
+
+/// A transaction in the block of the deployment finds the actor as the deployment left it.
+#[test]
+fn init_runs_in_the_deployment_and_not_in_another_transaction_of_its_block() {
+    let mut chain = chain();
+    let salted = DeployPython { salt: Some(b"s".to_vec()), ..deployment("one", "init") };
+    let code = ActorCode::hash(Language::Python, "one");
+    let actor = Address::of_salted_actor(&key("alice").address(), b"s", &code);
+    let deploying = metered(&chain, "alice", Payload::DeployPython(salted), PLENTY);
+    let calling = metered(&chain, "bob", calling(actor, "init", "{}", Wei::ZERO), PLENTY);
+    let receipts = chain.push(vec![deploying, calling]).receipts;
+    assert_eq!(receipts[0].status, ReceiptStatus::Success);
+    assert!(error(&receipts[1]).starts_with("InitOnlyOnce: "), "{:?}", receipts[1]);
+    assert_eq!(chain.kept(&actor, "by"), key("alice").address().0);
 }
 
 #[test]
@@ -379,7 +437,7 @@ fn a_job_of_an_actor_resumes_it_with_its_result() {
         let call = transaction::CallActor { actor, handler, payload, value: Wei::ZERO };
         chain.python(Payload::CallActor(call)).0
     };
-    let headers = Value::Map(vec![(text("a"), text("b"))]);
+    let headers = CborValue::Map(vec![(text("a"), text("b"))]);
     let http = request("http", vec![text("http://127.0.0.1/")], vec![("headers", headers)]);
     assert_eq!(ask(&mut chain, &http).status, ReceiptStatus::Success);
     let jobs: Vec<_> = chain.state.jobs().map(|(id, job)| (*id, job.clone())).collect();
@@ -391,17 +449,17 @@ fn a_job_of_an_actor_resumes_it_with_its_result() {
     let result = chain.result(*id, &name_of(&runner), &runner, b"it rains");
     chain.one("alice", result);
     let reply = cbor::decode(chain.kept(&actor, "reply")).unwrap();
-    let expected = Value::Map(vec![
+    let expected = CborValue::Map(vec![
         (text("cid"), text(&"09".repeat(32))),
         (text("result"), text("it rains")),
         (text("reply_handler"), text("ask__resume")),
-        (text("correlation_id"), Value::Null),
+        (text("correlation_id"), CborValue::Null),
     ]);
     assert_eq!(reply, expected);
     assert_eq!(chain.kept(&actor, "from"), actor.0, "the actor itself resumes it");
 
     // A job that fails for good resumes it, too.
-    let timeout = vec![("timeout_blocks", Value::Int(10.into()))];
+    let timeout = vec![("timeout_blocks", CborValue::Int(10.into()))];
     let http = request("http", vec![text("http://127.0.0.1/")], timeout);
     assert_eq!(ask(&mut chain, &http).status, ReceiptStatus::Success);
     for _ in 0..100 {
@@ -425,9 +483,9 @@ fn what_is_no_runner_job_is_refused_by_name() {
         assert!(error(&receipt).contains(expected), "{expected}: {receipt:?}");
         assert_eq!(chain.state.jobs().count(), 0);
     };
-    let number = |number: u64| Value::Int(number.into());
+    let number = |number: u64| CborValue::Int(number.into());
     check(rich, b"\xff".to_vec(), "a runner job: ");
-    check(rich, cbor::encode(&Value::Null).unwrap(), "of kind `runner_job` only");
+    check(rich, cbor::encode(&CborValue::Null).unwrap(), "of kind `runner_job` only");
     check(rich, request("gpu", vec![], vec![]), "no runner jobs of type `gpu`");
     check(rich, request("llm", vec![], vec![]), "`prompt` is missing");
     check(rich, request("llm", vec![number(7)], vec![]), "`prompt` must be text");
@@ -435,9 +493,141 @@ fn what_is_no_runner_job_is_refused_by_name() {
     check(rich, request("llm", vec![text("hi")], tokens), "`max_tokens` is at most 32768");
     let timeout = vec![("timeout_blocks", number(9))];
     check(rich, request("llm", vec![text("hi")], timeout), "from 10 to 600, not 9");
-    let bytes = vec![("x", Value::Bytes(vec![1]))];
-    check(rich, request("mcp", vec![text("s"), text("t")], bytes), "bytes are no JSON");
+    let bytes = vec![("x", CborValue::Bytes(vec![1]))];
+    check(rich, request("mcp", vec![text("s"), text("t")], bytes), "are JSON, without bytes");
+    let resume = vec![("resume_cycles", number(5_000_001))];
+    check(rich, request("llm", vec![text("hi")], resume), "is at most 5000000, not 5000001");
+    let secrets = vec![("secrets", CborValue::List(vec![text("KEY")]))];
+    check(rich, request("http", vec![text("http://h/")], secrets), "no `secrets` for runner jobs");
+    let schema = vec![("response_schema", text("{\"type\": 7}"))];
+    check(rich, request("llm", vec![text("hi")], schema), "`response_schema`: ");
+    let verify = |mode: &str, checks: Vec<CborValue>| {
+        let entries = [
+            ("mode", text(mode)),
+            ("runners", number(3)),
+            ("threshold", number(2)),
+            ("checks", CborValue::List(checks)),
+        ];
+        let entries = entries.map(|(name, value)| (text(name), value));
+        request("llm", vec![text("hi")], vec![("verify", CborValue::Map(entries.to_vec()))])
+    };
+    let entropy = CborValue::Map(vec![(text("kind"), text("entropy_check"))]);
+    check(rich, verify("consensus", vec![entropy]), "no check `entropy_check`");
+    check(rich, verify("zk", vec![]), "not mode zk");
     check(poor, request("llm", vec![text("hi")], vec![]), "quota: InsufficientBalance: ");
+}
+
+/// Calls `ask`, lets the only runner answer the job, and returns the reply.
+fn answered(chain: &mut Chain, payload: Vec<u8>, answer: &[u8]) -> CborValue {
+    let actor = chain.deploy_python("one", Wei::cby(5));
+    let call = transaction::CallActor { actor, handler: "ask".into(), payload, value: Wei::ZERO };
+    let (receipt, events) = chain.python(Payload::CallActor(call));
+    assert_eq!(receipt.status, ReceiptStatus::Success);
+    let submitted = events.iter().find_map(|event| match event {
+        EventKind::JobSubmitted(submitted) => Some(submitted.job_id),
+        _ => None,
+    });
+    let id = submitted.expect("a job was recorded");
+    let runner = chain.committee(&id)[0];
+    let result = chain.result(id, &name_of(&runner), &runner, answer);
+    chain.one("alice", result);
+    chain.push(vec![]);
+    cbor::decode(chain.kept(&actor, "reply")).unwrap()
+}
+
+#[test]
+fn a_structured_answer_is_a_value_that_fits_its_schema() {
+    let mut chain = chain();
+    let schema =
+        r#"{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}"#;
+    let mut check = |answer: &str, expected: &str| {
+        let payload = request("llm", vec![text("hi")], vec![("response_schema", text(schema))]);
+        let reply = answered(&mut chain, payload, answer.as_bytes());
+        let CborValue::Map(entries) = &reply else { panic!("{reply}") };
+        let (_, result) = entries.iter().find(|(key, _)| *key == text("result")).unwrap();
+        assert_eq!(result.to_json().unwrap(), expected);
+    };
+    let ok = r#"{"kind":"llm_structured","model":"default","status":"ok","v":1,"value":{"n":7}}"#;
+    check(r#" {"n": 7} "#, ok);
+    let bad = r#"{"code":"invalid_structured_output","kind":"llm_structured","model":"default","status":"non_success","v":1}"#;
+    for answer in ["", "7", "{}", r#"{"n": "7"}"#, r#"{"n": 9007199254740992}"#, "{\"n\": 7} x"] {
+        check(answer, bad);
+    }
+    let deep = format!(r#"{{"n": 7, "d": {}{}}}"#, "[".repeat(10), "]".repeat(10));
+    check(&deep, bad);
+}
+
+#[test]
+fn a_timer_calls_the_handler_that_its_envelope_names() {
+    let mut chain = chain();
+    let actor = chain.deploy_python("one", Wei::cby(1));
+    let envelope = [("_handler", text("tick")), ("_payload", CborValue::Bytes(vec![0xff]))];
+    let envelope = envelope.map(|(name, value)| (text(name), value));
+    let payload = cbor::encode(&CborValue::Map(envelope.to_vec())).unwrap();
+    let handler = "later".to_owned();
+    let call = transaction::CallActor { actor, handler, payload, value: Wei::ZERO };
+    let (receipt, _) = chain.python(Payload::CallActor(call));
+    assert_eq!(receipt.status, ReceiptStatus::Success);
+    for _ in 0..3 {
+        chain.push(vec![]);
+    }
+    assert_eq!(chain.kept(&actor, "ticked"), [0xff]);
+}
+
+#[test]
+fn tokens_signatures_and_events_are_the_chains() {
+    let mut chain = chain();
+    let actor = chain.deploy_python("one", Wei::cby(1));
+    let [first, second] = [0, 1].map(|_| chain.python_call(actor, "coin", "").actor.unwrap());
+    assert_eq!(first.result.len(), 32);
+    assert_ne!(first.result, second.result);
+    assert_eq!(first.usage, second.usage);
+    let key = [b"b".to_vec(), first.result, actor.0.to_vec()].concat();
+    assert_eq!(chain.state.stored_at(&Address::TOKENS, &key[..]), Some(&5_u128.to_be_bytes()[..]));
+    let receipt = chain.python_call(actor, "sign", "x");
+    assert_eq!(receipt.actor.unwrap().result, [0]);
+    // Other effects between two events have no numbers.
+    let receipt = chain.python_call(actor, "emit", "");
+    assert_eq!(receipt.actor.unwrap().result, [1, 2]);
+}
+
+#[test]
+fn messages_that_wait_are_bounded() {
+    let fitting = |bytes: usize| {
+        let mut outbox = Outbox::default();
+        let (from, cause, payload) = (Address([1; 20]), TUPLE, Arc::new(vec![0; bytes]));
+        let message = PendingMessage { from, to: from, payload, cause };
+        (0..10_000).take_while(|_| outbox.push(message.clone())).count()
+    };
+    assert_eq!([0, 1 << 16, 1 << 18, (1 << 18) + 1].map(fitting), [256, 4, 1, 0]);
+    // One sender leaves room for others, until all of it is taken.
+    let mut outbox = Outbox::default();
+    let (cause, payload) = (TUPLE, Arc::new(vec![0; 1 << 18]));
+    let sent = (0..10).filter(|sender| {
+        let from = Address([*sender; 20]);
+        let (to, payload) = (from, payload.clone());
+        outbox.push(PendingMessage { from, to, payload, cause })
+    });
+    assert_eq!(sent.count(), 4);
+}
+
+#[test]
+fn a_message_to_no_actor_is_paid_for() {
+    let mut chain = chain();
+    let actor = chain.deploy_python("one", Wei::cby(1));
+    let to = Address([3; 20]);
+    let receipt = chain.python_call(actor, "send", &format!("{to} - lost"));
+    assert_eq!(receipt.status, ReceiptStatus::Success);
+    let before = chain.state.account(&actor).balance;
+    let events = chain.push(vec![]).events;
+    let delivered = events.into_iter().find_map(|event| match event.kind {
+        EventKind::MessageDelivered(delivered) => Some(delivered),
+        _ => None,
+    });
+    let MessageDelivered { cycles, charged, error, .. } = delivered.unwrap();
+    assert_eq!((cycles, error.is_some()), (meter::INTRINSIC_CYCLES, true));
+    assert!(!charged.is_zero());
+    assert_eq!(before.checked_sub(charged), Some(chain.state.account(&actor).balance));
 }
 
 #[test]

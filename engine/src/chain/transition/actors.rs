@@ -21,6 +21,7 @@
 
 mod python;
 mod runner_job;
+mod tokens;
 
 pub(super) use python::MESSAGE_HANDLER;
 pub(in crate::chain) use python::deploy as deploy_python;
@@ -283,6 +284,10 @@ struct Calls<'a> {
     waiting: usize,
     /// The actors whose calls run now, outermost first. None of them can be entered again.
     running: Vec<Address>,
+    /// Whether the next call is that of a deployment, which alone may be of `init`.
+    creating: bool,
+    /// Number of events of actors in Python.
+    emitted: u64,
     done: &'a mut ActorEffects,
 }
 
@@ -294,7 +299,8 @@ impl<'a> Calls<'a> {
         done: &'a mut ActorEffects,
     ) -> Self {
         let (queue, waiting, running) = (VecDeque::new(), 0, Vec::new());
-        Self { state, place, ids, budget, queue, waiting, running, done }
+        let (creating, emitted) = (false, 0);
+        Self { state, place, ids, budget, queue, waiting, running, creating, emitted, done }
     }
 
     fn all(&mut self, first: PendingCall) -> Result<Vec<u8>, CallFailure> {
@@ -538,7 +544,7 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
         Json::parse(&job.spec).map_err(|error| refuse("job".into(), error.to_string()))?;
     let mut spec = document::read(document).map_err(|error| refuse(error.place, error.problem))?;
     if let Some(handler) = &job.callback {
-        spec.callback = Some(Callback { actor, handler: handler.clone(), cid: None });
+        spec.callback = Some(Callback { actor, handler: handler.clone(), resume: None });
     }
     spec.check()?;
     Ok(spec)

@@ -2,64 +2,55 @@
 //! them was not undone.
 //!
 //! The actor that sent a message pays for its delivery as a submitter pays for a callback, at the
-//! block's basefees. A block delivers messages in the order of sending until their cycles exceed a
-//! quarter of its capacity; the others wait.
+//! block's basefees, and at least for the intrinsic cycles of a transaction. A block delivers
+//! messages in the order of sending until their cycles exceed a quarter of its capacity; the others
+//! wait.
 
 use super::{
     MAX_ERROR_BYTES, Run,
     actors::{self, MESSAGE_HANDLER, PendingCall},
-    callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES},
     shortened,
 };
 use crate::{
     actor::Budget,
-    chain::{
-        event::MessageDelivered,
-        state::{PendingMessage, State},
-    },
-    fees::meter::MAX_BLOCK_CYCLES,
-    primitives::{Cells, Cycles, Wei},
+    chain::{event::MessageDelivered, state::PendingMessage},
+    fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES, INTRINSIC_CYCLES, MAX_BLOCK_CYCLES},
+    primitives::{Cells, Cycles, Wei, keccak256},
     timer::Ids,
 };
 use std::sync::Arc;
 
-/// Maximum number of messages that wait, of all actors.
-pub(super) const MAX_MESSAGES: usize = 65_536;
-
-/// The most that a delivery may cost at the basefees of `state`'s next block.
-pub(super) fn most(state: &State) -> Wei {
-    price(state, CALLBACK_CYCLES, CALLBACK_CELLS)
-}
-
-fn price(state: &State, cycles: u64, cells: u64) -> Wei {
-    let cells = state.basefee_cell.saturating_mul(u128::from(cells));
-    state.basefee_cycle.saturating_mul(u128::from(cycles)).saturating_add(cells)
-}
-
 impl Run<'_> {
-    /// Delivers the messages that this block has room for. Those that they cause wait for the next.
-    pub(super) fn deliver_messages(&mut self) {
-        let waiting = self.state.outbox.0.len();
-        let mut used = 0_u64;
-        for _ in 0..waiting {
+    /// Delivers those messages of earlier blocks, which are the first that wait, that this block has
+    /// room for. They come after its transactions, whose cycles the proposer has counted.
+    pub(super) fn deliver(&mut self, waiting: &[PendingMessage]) {
+        let (mut delivered, mut used) = (0, 0_u64);
+        for message in waiting {
             if used > MAX_BLOCK_CYCLES / 4 {
                 break;
             }
-            let message = Arc::make_mut(&mut self.state.outbox.0).remove(0);
-            used = used.saturating_add(self.deliver_message(message));
+            used = used.saturating_add(self.deliver_message(delivered as u64, message));
+            delivered += 1;
+        }
+        if delivered > 0 {
+            Arc::make_mut(&mut self.state.outbox.0).drain(..delivered);
         }
     }
 
-    /// Returns the cycles used.
-    fn deliver_message(&mut self, message: PendingMessage) -> u64 {
+    /// Returns the cycles used. Each delivery has a hash of its own as its cause, so that ids that
+    /// follow from it differ.
+    fn deliver_message(&mut self, number: u64, message: &PendingMessage) -> u64 {
         let PendingMessage { from, to, payload, cause } = message;
-        let most = most(self.parent);
-        let (mut cycles, mut charged) = (0, Wei::ZERO);
+        let (from, to, height) = (*from, *to, self.height().get());
+        let cause =
+            keccak256(&[b"message", &cause.0, &height.to_be_bytes(), &number.to_be_bytes()]);
+        let most = self.parent.price(CALLBACK_CYCLES, CALLBACK_CELLS);
+        let (mut cycles, mut charged) = (INTRINSIC_CYCLES, Wei::ZERO);
         let error = match self.state.debit(from, most) {
             Err(poor) => Some(poor.to_string()),
             Ok(()) => {
                 let (place, ids) = (self.place(cause, None), Ids::of_fire(self.height(), cause));
-                let handler = MESSAGE_HANDLER.to_owned();
+                let (handler, payload) = (MESSAGE_HANDLER.to_owned(), payload.to_vec());
                 let first = PendingCall { sender: from, to, handler, payload, value: Wei::ZERO };
                 let budget = Budget { cycles: CALLBACK_CYCLES, cells: CALLBACK_CELLS };
                 let before = self.state.clone();
@@ -76,9 +67,9 @@ impl Run<'_> {
                         Some(shortened(failure.to_string(), MAX_ERROR_BYTES))
                     }
                 };
-                cycles = outcome.usage.cycles().min(CALLBACK_CYCLES);
+                cycles = outcome.usage.cycles().clamp(INTRINSIC_CYCLES, CALLBACK_CYCLES);
                 let cells = outcome.usage.cells.min(CALLBACK_CELLS);
-                charged = price(self.parent, cycles, cells);
+                charged = self.parent.price(cycles, cells);
                 let rest = most.saturating_sub(charged);
                 self.state.credit(from, rest).expect("what was set aside fits again");
                 self.state.burned.callbacks = self.state.burned.callbacks.saturating_add(charged);

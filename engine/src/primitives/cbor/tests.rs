@@ -1,6 +1,6 @@
 //! Tests of the profile: the SDK's own cases, JSON, and values made at random.
 
-use super::{CborError, MAX_DEPTH, Value, decode, encode, from_json};
+use super::{CborError, CborValue, MAX_DEPTH, decode, encode, from_json};
 use num_bigint::BigInt;
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -9,22 +9,22 @@ use serde_json::Value as Json;
 const VECTORS: &str = include_str!("../../../pvm/tests/vectors/cbor.json");
 
 /// The value of a case: each value is an object with its kind as only key.
-fn value(json: &Json) -> Value {
+fn value(json: &Json) -> CborValue {
     let (kind, inner) = json.as_object().and_then(|object| object.iter().next()).unwrap();
     match kind.as_str() {
-        "null" => Value::Null,
-        "bool" => Value::Bool(inner.as_bool().unwrap()),
-        "int" => Value::Int(inner.as_str().unwrap().parse::<BigInt>().unwrap()),
+        "null" => CborValue::Null,
+        "bool" => CborValue::Bool(inner.as_bool().unwrap()),
+        "int" => CborValue::Int(inner.as_str().unwrap().parse::<BigInt>().unwrap()),
         "float" => {
             let bits = u64::from_str_radix(inner.as_str().unwrap(), 16).unwrap();
-            Value::Float(f64::from_bits(bits))
+            CborValue::Float(f64::from_bits(bits))
         }
-        "bytes" => Value::Bytes(hex::decode(inner.as_str().unwrap()).unwrap()),
-        "text" => Value::Text(inner.as_str().unwrap().to_owned()),
-        "list" => Value::List(inner.as_array().unwrap().iter().map(value).collect()),
+        "bytes" => CborValue::Bytes(hex::decode(inner.as_str().unwrap()).unwrap()),
+        "text" => CborValue::Text(inner.as_str().unwrap().to_owned()),
+        "list" => CborValue::List(inner.as_array().unwrap().iter().map(value).collect()),
         "map" => {
             let entries = inner.as_array().unwrap().iter();
-            Value::Map(entries.map(|pair| (value(&pair[0]), value(&pair[1]))).collect())
+            CborValue::Map(entries.map(|pair| (value(&pair[0]), value(&pair[1]))).collect())
         }
         other => panic!("{other}"),
     }
@@ -98,46 +98,47 @@ fn json_that_has_no_value() {
 
 #[test]
 fn python_takes_some_keys_for_equal() {
-    let map =
-        |keys: &[Value]| Value::Map(keys.iter().map(|key| (key.clone(), Value::Null)).collect());
-    let one = Value::Int(1.into());
-    for other in [Value::Bool(true), Value::Float(1.0), one.clone()] {
+    let map = |keys: &[CborValue]| {
+        CborValue::Map(keys.iter().map(|key| (key.clone(), CborValue::Null)).collect())
+    };
+    let one = CborValue::Int(1.into());
+    for other in [CborValue::Bool(true), CborValue::Float(1.0), one.clone()] {
         let error = encode(&map(&[one.clone(), other])).unwrap_err();
         assert!(matches!(error, CborError::Duplicate(_)), "{error}");
     }
-    assert_eq!(encode(&map(&[Value::List(vec![])])), Err(CborError::Unhashable));
-    assert!(encode(&map(&[one, Value::Float(1.5), Value::Text("1".into())])).is_ok());
+    assert_eq!(encode(&map(&[CborValue::List(vec![])])), Err(CborError::Unhashable));
+    assert!(encode(&map(&[one, CborValue::Float(1.5), CborValue::Text("1".into())])).is_ok());
 }
 
 #[test]
 fn people_read_values() {
-    let value = Value::Map(vec![
-        (Value::Text("a\"b".into()), Value::Bytes(vec![0, 255])),
-        (Value::Int(3.into()), Value::List(vec![Value::Float(1.0), Value::Null])),
+    let value = CborValue::Map(vec![
+        (CborValue::Text("a\"b".into()), CborValue::Bytes(vec![0, 255])),
+        (CborValue::Int(3.into()), CborValue::List(vec![CborValue::Float(1.0), CborValue::Null])),
     ]);
     assert_eq!(value.to_string(), r#"{"a\"b": h'00ff', 3: [1.0, null]}"#);
 }
 
-fn values() -> impl Strategy<Value = Value> {
+fn values() -> impl Strategy<Value = CborValue> {
     let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::Bool),
-        any::<i128>().prop_map(|number| Value::Int(number.into())),
-        any::<i16>().prop_map(|number| Value::Int(number.into())),
+        Just(CborValue::Null),
+        any::<bool>().prop_map(CborValue::Bool),
+        any::<i128>().prop_map(|number| CborValue::Int(number.into())),
+        any::<i16>().prop_map(|number| CborValue::Int(number.into())),
         any::<f64>()
             .prop_filter("finite", |float| float.is_finite())
-            .prop_map(|float| Value::Float(if float == 0.0 { 0.0 } else { float })),
-        prop::collection::vec(any::<u8>(), 0..30).prop_map(Value::Bytes),
-        ".{0,30}".prop_map(Value::Text),
+            .prop_map(|float| CborValue::Float(if float == 0.0 { 0.0 } else { float })),
+        prop::collection::vec(any::<u8>(), 0..30).prop_map(CborValue::Bytes),
+        ".{0,30}".prop_map(CborValue::Text),
     ];
     leaf.prop_recursive(5, 40, 6, |inner| {
         let key = prop_oneof![
-            any::<u32>().prop_map(|number| Value::Int((number + 2).into())),
-            ".{0,9}".prop_map(Value::Text)
+            any::<u32>().prop_map(|number| CborValue::Int((number + 2).into())),
+            ".{0,9}".prop_map(CborValue::Text)
         ];
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
-            prop::collection::vec((key, inner), 0..6).prop_map(Value::Map),
+            prop::collection::vec(inner.clone(), 0..6).prop_map(CborValue::List),
+            prop::collection::vec((key, inner), 0..6).prop_map(CborValue::Map),
         ]
     })
 }

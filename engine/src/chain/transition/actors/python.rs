@@ -8,12 +8,8 @@
 //!   [`MAX_NESTED_CALLS`] deep.
 
 use super::{
-    super::{
-        jobs,
-        messages::{self, MAX_MESSAGES},
-    },
-    ActorEffects, BlockContext, CallFailure, Calls, FailureKind, PendingCall, StateView,
-    runner_job,
+    super::jobs, ActorEffects, BlockContext, CallFailure, Calls, FailureKind, PendingCall,
+    StateView, runner_job, tokens,
 };
 use crate::{
     actor::{
@@ -28,13 +24,15 @@ use crate::{
         state::{PendingMessage, State},
         transaction::{DeployPython, InitCall, MAX_SALT},
     },
+    fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES},
     primitives::{Address, Hash, Height, InCby, Wei, keccak256},
     pvm::{
-        ActorCall, Fuel, HostCode, HostFault, PvmCall, PvmContext, PvmFailure, PvmHost, TimerOrder,
-        TokenAnswer, TokenCall,
+        ActorCall, Fuel, HostCode, HostFault, MAX_SCAN, PvmCall, PvmContext, PvmFailure, PvmHost,
+        TimerOrder, TokenAnswer, TokenCall,
     },
     timer::Ids,
 };
+use ed25519_dalek::{Signature, VerifyingKey};
 use std::sync::Arc;
 
 /// Maximum depth of calls of actors by actors.
@@ -44,11 +42,13 @@ pub const MESSAGE_HANDLER: &str = "handle_message";
 /// The deployment's handler, which cannot be called afterwards.
 const INIT: &str = "init";
 /// The longest data of an event, in bytes.
-const MAX_EVENT_BYTES: usize = 4_096;
+const MAX_DATA_BYTES: usize = 4_096;
 /// The longest name of an event, in bytes.
-const MAX_NAME_BYTES: usize = 256;
-/// Maximum number of entries of one scan.
-const MAX_SCAN: u64 = 1_000;
+const MAX_EVENT_NAME_BYTES: usize = 256;
+/// Length of the longest key that a scan finds, in bytes.
+const MAX_SCANNED_KEY: usize = 64;
+/// Maximum number of events of a transaction.
+const MAX_EVENTS: u64 = 1_024;
 /// The key that only the SDK's own function may set.
 const INITIALIZED: &[u8] = b"__INITIALIZED__";
 /// Cycles to verify an Ed25519 signature, which takes 60 µs: as long as the dearest 2,200 cycles.
@@ -129,30 +129,38 @@ impl Calls<'_> {
         };
         pay(self.state).map_err(FailureKind::from)?;
         self.moved(deployer, actor, value);
+        self.check(actor)?;
         match init {
             Some(init) => {
                 self.done.deliveries = 1;
+                self.creating = true;
                 let left = self.left();
                 let (usage, returned) = self.run(&init, 0, left);
+                self.creating = false;
                 self.done.usage = self.done.usage.plus(&usage);
                 let returned = returned?;
                 self.rest()?;
                 Ok(returned)
             }
-            None => self.check(actor),
+            None => Ok(Vec::new()),
         }
     }
 
-    /// Loads the module only, so that a source that does not load is not deployed.
-    fn check(&mut self, actor: Address) -> Result<Vec<u8>, CallFailure> {
+    /// Loads the module only, so that a source that does not load is not deployed, and records what
+    /// loading it costs each call.
+    fn check(&mut self, actor: Address) -> Result<(), CallFailure> {
         let (terms, pvm) = (terms(self.state)?, self.place.pvm.ok_or(FailureKind::NoPython)?);
         let source = self.source_of(&actor);
         let fuel = self.left().cycles.saturating_sub(terms.instance);
         let fuel = fuel.saturating_mul(terms.fuel_per_cycle);
         let outcome = pvm.load(source.source(), fuel);
         let cycles = outcome.fuel.div_ceil(terms.fuel_per_cycle);
-        self.done.usage.loading += terms.instance.saturating_add(cycles);
-        Ok(outcome.result.map_err(FailureKind::from)?)
+        let loading = terms.instance.saturating_add(cycles);
+        self.done.usage.loading = self.done.usage.loading.saturating_add(loading);
+        outcome.result.map_err(FailureKind::from)?;
+        let known = self.state.actor(&actor).copied().expect("it was deployed");
+        self.state.actors.insert(actor, Actor { loading, ..known });
+        Ok(())
     }
 
     fn source_of(&self, actor: &Address) -> ActorCode {
@@ -174,11 +182,7 @@ impl Calls<'_> {
             Err(failure) => return unused(failure),
         };
         let Some(pvm) = self.place.pvm else { return unused(FailureKind::NoPython) };
-        let creates =
-            self.state.actor(&call.to).is_some_and(|a| a.deployed_at == self.place.height)
-                && self.done.actor == call.to
-                && index == 0;
-        if call.handler == INIT && !creates {
+        if call.handler == INIT && !std::mem::take(&mut self.creating) {
             return unused(FailureKind::InitOnlyOnce);
         }
         let Some(cycles) = budget.cycles.checked_sub(terms.instance) else {
@@ -231,6 +235,7 @@ struct Savepoint {
     effects: usize,
     queue: usize,
     waiting: usize,
+    emitted: u64,
 }
 
 impl PythonHost<'_, '_> {
@@ -297,16 +302,18 @@ impl PythonHost<'_, '_> {
             effects: done.effects.len(),
             queue: self.calls.queue.len(),
             waiting: self.calls.waiting,
+            emitted: self.calls.emitted,
         }
     }
 
     fn undo(&mut self, to: Savepoint) {
-        let Savepoint { state, events, effects, queue, waiting } = to;
+        let Savepoint { state, events, effects, queue, waiting, emitted } = to;
         *self.calls.state = state;
         self.calls.done.events.truncate(events);
         self.calls.done.effects.truncate(effects);
         self.calls.queue.truncate(queue);
         self.calls.waiting = waiting;
+        self.calls.emitted = emitted;
     }
 
     /// Carries out an effect that Starlark actors have too.
@@ -433,6 +440,11 @@ impl PvmHost for PythonHost<'_, '_> {
             if found.len() >= limit || !key.as_bytes().starts_with(prefix) {
                 break;
             }
+            // As the SDK has it: longer keys are stored by their hashes there.
+            if key.as_bytes().len() > MAX_SCANNED_KEY {
+                self.pay(fuel, 1)?;
+                continue;
+            }
             self.pay(fuel, self.schedule.storage_read)?;
             self.pay_bytes(fuel, key.as_bytes().len() + value.len())?;
             found.push((key.as_bytes().to_vec(), value.to_vec()));
@@ -491,7 +503,8 @@ impl PvmHost for PythonHost<'_, '_> {
             return self.ask_runners(fuel, &payload);
         }
         let (from, state) = (self.actor, &mut *self.calls.state);
-        let (most, balance) = (messages::most(state), state.account(&from).balance);
+        let most = state.price(CALLBACK_CYCLES, CALLBACK_CELLS);
+        let balance = state.account(&from).balance;
         if balance < most {
             let what = format!(
                 "the actor has {} and the delivery of a message may cost {}, which the actor pays: \
@@ -501,13 +514,11 @@ impl PvmHost for PythonHost<'_, '_> {
             );
             return refused(HostCode::Quota, what);
         }
-        if state.outbox.0.len() >= MAX_MESSAGES {
-            return refused(HostCode::Quota, "too many messages wait: try again in a later block");
+        let (cause, payload) = (self.calls.place.cause, Arc::new(payload));
+        match state.outbox.push(PendingMessage { from, to: target, payload, cause }) {
+            true => Ok(()),
+            false => refused(HostCode::Quota, "too many messages wait: try in a later block"),
         }
-        let cause = self.calls.place.cause;
-        let message = PendingMessage { from, to: target, payload, cause };
-        Arc::make_mut(&mut state.outbox.0).push(message);
-        Ok(())
     }
 
     fn emit_event(
@@ -518,13 +529,17 @@ impl PvmHost for PythonHost<'_, '_> {
         schema: Option<Hash>,
     ) -> Result<u64, HostFault> {
         self.pay(fuel, self.schedule.emit)?;
-        fits("an event's name", name.len(), MAX_NAME_BYTES)?;
-        fits("an event's data", data.len(), MAX_EVENT_BYTES)?;
-        self.pay_cells(name.len() + data.len())?;
+        fits("an event's name", name.len(), MAX_EVENT_NAME_BYTES)?;
+        fits("an event's data", data.len(), MAX_DATA_BYTES)?;
+        self.pay_cells(EVENT_BYTES + name.len() + data.len())?;
+        if self.calls.emitted >= MAX_EVENTS {
+            let what = format!("a transaction has at most {MAX_EVENTS} events");
+            return refused(HostCode::Quota, what);
+        }
         let (actor, name) = (self.actor, name.to_owned());
-        let events = &mut self.calls.done.events;
-        events.push(PythonEmitted { actor, name, data, schema }.into());
-        Ok(events.len() as u64)
+        self.calls.done.events.push(PythonEmitted { actor, name, data, schema }.into());
+        self.calls.emitted += 1;
+        Ok(self.calls.emitted)
     }
 
     fn transfer_balance(
@@ -551,12 +566,17 @@ impl PvmHost for PythonHost<'_, '_> {
         if self.calls.running.len() >= MAX_NESTED_CALLS {
             return refused(HostCode::Forbidden, "calls are nested too deep");
         }
-        if self.calls.state.actor(&target).is_none() {
+        let Some(callee) = self.calls.state.actor(&target).copied() else {
             return refused(HostCode::NotFound, format!("no actor {target}"));
-        }
+        };
+        // A limit is about the handler: its author does not know what loading the module costs.
+        let code = self.calls.state.code(&callee.code);
+        let in_python = code.is_some_and(|code| code.language() == Language::Python);
+        let loading = if in_python { callee.loading } else { 0 };
         let rate = self.terms.fuel_per_cycle;
         let all = fuel.0 / rate;
-        let cycles = if cycles_limit == 0 { all } else { all.min(cycles_limit) };
+        let cycles =
+            if cycles_limit == 0 { all } else { all.min(cycles_limit.saturating_add(loading)) };
         let cells = self.cell_limit.saturating_sub(self.calls.done.usage.cells);
         let cells = if access_limit == 0 { cells } else { cells.min(access_limit) };
         let index = self.calls.done.deliveries;
@@ -624,13 +644,28 @@ impl PvmHost for PythonHost<'_, '_> {
         }
     }
 
-    fn token(&mut self, fuel: &mut Fuel, _call: TokenCall) -> Result<TokenAnswer, HostFault> {
-        self.pay(fuel, self.schedule.storage_read)?;
-        refused(HostCode::InvalidInput, "tokens are not on this devnet")
+    fn token(&mut self, fuel: &mut Fuel, call: TokenCall) -> Result<TokenAnswer, HostFault> {
+        let (reads, writes) = tokens::touches(&call);
+        let reading = self.schedule.storage_read.saturating_mul(reads);
+        let writing = self.schedule.storage_write.saturating_mul(writes);
+        self.pay(fuel, reading.saturating_add(writing))?;
+        let cells = tokens::cells(&call);
+        self.pay_bytes(fuel, cells)?;
+        self.pay_cells(cells)?;
+        self.draws += 1;
+        let seed = self.calls.place.seed(self.index).hash();
+        let place = (self.actor, keccak256(&[b"token", &seed.0, &self.draws.to_be_bytes()]));
+        tokens::apply(self.calls.state, place, call)
+            .map_err(|error| HostFault::refused(error.code(), error.to_string()))
     }
 }
 
-/// Verifies an Ed25519 signature strictly: canonical encodings, no key or commitment of small order.
-fn verifies(_key: &[u8; 32], _message: &[u8], _signature: &[u8; 64]) -> bool {
-    false
+/// Verifies an Ed25519 signature strictly: canonical encodings, and neither the key nor the
+/// commitment of small order.
+fn verifies(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+    let signature = Signature::from_bytes(signature);
+    VerifyingKey::from_bytes(key).is_ok_and(|key| key.verify_strict(message, &signature).is_ok())
 }
+
+#[cfg(test)]
+mod tests;
