@@ -153,7 +153,10 @@ fn with_actor(request: &Request, ends: TransactionStatus) -> Answer {
             assert_eq!(signed.sender().unwrap(), sender());
             Answer::json(&TransactionAccepted { hash: Text(signed.hash()), known: false })
         }
-        _ if line == format!("GET {path}?limit=100") || line == "GET /v1/actors/0xac?limit=1" => {
+        _ if line == format!("GET {path}?limit=100")
+            || line == format!("GET {path}?limit=1")
+            || line == "GET /v1/actors/0xac?limit=1" =>
+        {
             Answer::json(&shown())
         }
         _ if line == format!("GET {path}/logs?limit=100") => Answer::json(&ActorLog {

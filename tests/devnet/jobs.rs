@@ -301,4 +301,5 @@ fn a_job_is_answered_by_hand_in_the_process_and_in_one_of_its_own() {
         });
         home.json(&["devnet", "down"]);
     }
+    shape::seen(&["job answer"]);
 }

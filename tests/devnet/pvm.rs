@@ -5,6 +5,7 @@
 //! do nothing, and standard error says so.
 
 use crate::{
+    shape,
     support::{Home, Outcome, list, wait_until},
     timers::text,
 };
@@ -18,7 +19,7 @@ use std::{
 /// The SDK's actors and attacks, and the programs that run them.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/python");
 
-/// Of the scenarios and the attacks, these tests run each of so many, and all of them if
+/// The tests run each third scenario and each twelfth attack, and all of them if
 /// `COWBOYCTL_PYTHON_ALL` is set.
 const SCENARIOS_EVERY: &str = "3";
 const ATTACKS_EVERY: &str = "12";
@@ -94,6 +95,8 @@ fn by_hand(validators: u32) -> Value {
     json!({
         "validators": validators,
         "runners": [{"name": "by-hand", "executors": {"by_hand": true}}],
+        // Actors with several continuations take more to load than a timer has by default.
+        "timers": {"max_cycles_per_fire_auction_phase": 550_000},
     })
 }
 
@@ -164,6 +167,13 @@ fn a_node_without_the_machine_of_its_chain_does_not_start() {
     home.set_machines(others);
     home.up(&["-f", &topology]);
     assert_eq!(home.json(&["actor", "call", &actor, "add", "2"])["actor"]["result"], 2);
+    let owned = home.json(&["actor", "transfer", &actor, "--to", "dev-1"]);
+    let refused = home.fails(6, &["actor", "transfer", &actor, "--to", "dev-0"]);
+    assert!(refused.contains("only ") && owned["owner"] != owned["deployer"], "{refused}");
+    let machine = text(&home.json(&["pvm", "verify"])["machine"]).to_owned();
+    assert_eq!(home.json(&["pvm", "rm", &machine[..10]])["machine"], machine);
+    assert_eq!(home.json(&["pvm", "status"]), json!([]));
+    shape::seen(&["pvm install", "pvm status", "pvm verify", "pvm rm", "actor transfer"]);
     // A machine whose files were changed is not executed.
     home.json(&["devnet", "down"]);
     let damaged = home.path("damaged");

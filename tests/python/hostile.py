@@ -245,7 +245,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cowboyctl", required=True, help="path of the program")
     parser.add_argument("--devnet", required=True, help="name of a running devnet")
-    parser.add_argument("--every", type=int, default=1, help="only each of so many")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th", metavar="N")
     parser.add_argument("names", nargs="*", help="attacks, or beginnings of their names")
     given = parser.parse_args()
     attacks = [Attack(file) for file in sorted(FOLDER.glob("*.py"))]

@@ -494,7 +494,7 @@ def play(name, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; all by default")
-    parser.add_argument("--every", type=int, default=1, help="only each of so many")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th", metavar="N")
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--trace", action="store_true", help="show where a scenario failed")
     arguments = parser.parse_args()

@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `component.wasm` | what is built once and passed between hosts; the tuple has its hash |
-//! | `component.cwasm` | machine code for [`TARGET`](crate::tuple::TARGET), made on each host |
+//! | `component.cwasm` | machine code for [`TARGET`], made on each host |
 //! | `tuple.json` | the tuple, and the hash of the machine code |
 //!
 //! Machine code is mapped and executed, so an artifact is opened only if no other user can have

@@ -89,7 +89,7 @@ pub fn cut(text: &mut String, most: usize) {
 
 /// Cuts every part of an exception. A slug that is no word is left out.
 pub fn cut_raised(raised: &mut Raised) {
-    raised.slug.take_if(|slug| !slug.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    raised.slug.take_if(|slug| slug.chars().any(|c| c.is_whitespace() || c.is_control()));
     cut(&mut raised.kind, KIND);
     cut(&mut raised.message, MESSAGE);
     cut(&mut raised.traceback, TRACEBACK);

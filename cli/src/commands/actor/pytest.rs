@@ -21,7 +21,8 @@ const PLUGIN_NAME: &str = "cowboyctl_devnet";
 /// The devnet's name in the folder that is made for it.
 const DEVNET: &str = "test";
 /// Four validators, and runners that wait for the tests' replies: a default job may take 6 s. One
-/// that leaves jobs without an answer loses reputation, and the others go on.
+/// that leaves jobs without an answer loses reputation, and the others go on. Timers have cycles
+/// for actors that take long to load.
 const TOPOLOGY: &str = "\
 validators: 4
 runners:
@@ -29,6 +30,7 @@ runners:
   - {name: hand-1, max_concurrent_jobs: 100, executors: {by_hand: true}}
   - {name: hand-2, max_concurrent_jobs: 100, executors: {by_hand: true}}
 chain: {block_time: 200ms}
+timers: {max_cycles_per_fire_auction_phase: 550000}
 ";
 /// The exit code of pytest when a test failed.
 const FAILED: i32 = 1;

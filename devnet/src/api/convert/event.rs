@@ -40,7 +40,8 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         kind:
         EventKind::PythonEmitted(PythonEmitted { actor, name, data, schema }) => {
             let schema = schema.map(|schema| schema.to_string());
-            let (bytes, data) = (format!("0x{}", hex::encode(data)), actor::shown(Language::Python, data));
+            let bytes = format!("0x{}", hex::encode(data));
+            let data = actor::shown(Language::Python, data);
             json!({
                 "actor": actor.to_json(),
                 "name": name,

@@ -334,9 +334,9 @@ fn a_call_pays_for_its_instance_and_its_fuel() {
     assert_eq!(receipt.status, ReceiptStatus::Success);
     let did = receipt.actor.unwrap();
     assert_eq!(did.usage.loading, INSTANCE_CYCLES);
-    // 50 cycles for the module, then the write, the event and a read, and two moves of a byte.
-    assert_eq!(did.usage.evaluation, 50 + 50 + 20 + 10 + 2);
-    assert_eq!((did.usage.cells, did.result), (2 + 4, key("alice").address().0.to_vec()));
+    // 25 cycles for the module, then the write, the event and a read, and two moves of a byte.
+    assert_eq!(did.usage.evaluation, 25 + 50 + 20 + 10 + 2);
+    assert_eq!((did.usage.cells, did.result), (2 + 64 + 4, key("alice").address().0.to_vec()));
     assert_eq!(chain.kept(&actor, "k"), b"v");
     for (handler, cycles) in [("raise", None), ("spin", Some(PLENTY.cycles))] {
         let receipt = chain.python_call(actor, handler, "");

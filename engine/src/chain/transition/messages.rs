@@ -21,8 +21,8 @@ use crate::{
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// Delivers those messages of earlier blocks, which are the first that wait, that this block has
-    /// room for. They come after its transactions, whose cycles the proposer has counted.
+    /// Delivers messages of earlier blocks, which are the first that wait, as far as this block has
+    /// room for them. They come after its transactions, whose cycles the proposer has counted.
     pub(super) fn deliver(&mut self, waiting: &[PendingMessage]) {
         let (mut delivered, mut used) = (0, 0_u64);
         for message in waiting {
