@@ -191,7 +191,9 @@ fn one_line(text: &str) -> String {
     {
         line = format!("{before}{after}");
     }
-    line.replace("No such file or directory", "no such file or folder")
+    let line = line.replace("No such file or directory", "no such file or folder");
+    // It may be an actor's text.
+    line.replace(char::is_control, "\u{fffd}")
 }
 
 /// Shortens clap's error from seven lines to three.

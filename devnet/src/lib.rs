@@ -13,6 +13,7 @@
 //! | [`types`] | the control API's documents: every request and answer |
 //! | [`executor`] | execution of jobs: commands, HTTP requests, language models |
 //! | [`storage`] | a validator's database, separate from consensus' archives |
+//! | [`machines`] | machines of actors in Python: installed artifacts, open machines |
 //! | [`topology`] | the YAML file, resolved into a plan |
 //! | [`faults`] | injected faults between nodes, and their effect on a message |
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
@@ -42,6 +43,7 @@ pub mod executor;
 pub mod faults;
 pub mod handout;
 pub mod home;
+pub mod machines;
 pub mod orchestrator;
 pub mod pool;
 pub mod report;

@@ -14,6 +14,7 @@
 //! | [`fees`] | basefees and charges |
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
 //! | [`actor`] | modules of actors: limits, evaluation, effects |
+//! | [`pvm`] | the interface to a machine that runs actors in Python |
 //! | [`registry`] | runners and pools |
 //! | [`speculation`] | tasks that run before their ancestors' proofs are confirmed |
 //! | [`timer`] | timers: the calendar queue, three policies, fairness |
@@ -32,6 +33,7 @@ pub mod job;
 pub mod presence;
 pub mod primitives;
 pub mod proof;
+pub mod pvm;
 pub mod registry;
 pub mod session;
 pub mod speculation;

@@ -44,13 +44,15 @@ fn shown() -> Actor {
         parameters: vec!["ctx".to_owned(), "payload".to_owned()],
         line,
     };
-    let entry = |key: &str, value| StateEntry { key: key.to_owned(), value };
+    let entry = |key: &str, value| StateEntry { key: key.to_owned(), value, value_bytes: None };
     Actor {
         actor,
         name,
         deployer,
         deployer_name,
         code,
+        language: "starlark".to_owned(),
+        owner: deployer,
         deployed_at,
         balance,
         retained: 96,
@@ -151,7 +153,10 @@ fn with_actor(request: &Request, ends: TransactionStatus) -> Answer {
             assert_eq!(signed.sender().unwrap(), sender());
             Answer::json(&TransactionAccepted { hash: Text(signed.hash()), known: false })
         }
-        _ if line == format!("GET {path}?limit=100") || line == "GET /v1/actors/0xac?limit=1" => {
+        _ if line == format!("GET {path}?limit=100")
+            || line == format!("GET {path}?limit=1")
+            || line == "GET /v1/actors/0xac?limit=1" =>
+        {
             Answer::json(&shown())
         }
         _ if line == format!("GET {path}/logs?limit=100") => Answer::json(&ActorLog {

@@ -51,6 +51,7 @@ pub fn parameters() -> Parameters {
         runners: 4,
         actors: actor::ActorParams::default().into(),
         proofs: ProofParameters { generator: "groth16".to_owned(), verifying_key: Some(hash(7)) },
+        python: None,
     }
 }
 

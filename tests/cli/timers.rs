@@ -38,6 +38,8 @@ fn shown_actor() -> Actor {
         deployer: account("dev-0").address,
         deployer_name: Some("dev-0".to_owned()),
         code: hash(7),
+        language: "starlark".to_owned(),
+        owner: account("dev-0").address,
         deployed_at: 12,
         balance: wei(CBY / 2),
         retained: 96,

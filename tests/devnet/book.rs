@@ -13,7 +13,7 @@ mod page;
 mod shell;
 mod terminal;
 
-use crate::support::Home;
+use crate::{pvm, support::Home};
 use compare::{compare, mask};
 use page::Page;
 use shell::Shell;
@@ -25,7 +25,7 @@ use std::{
 /// Makes a test for each page that is followed.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
-        const FOLLOWED: &[&str] = &[$($path),*];
+        const FOLLOWED: &[&str] = &[$($path,)* PYTHON];
         $(
             #[test]
             fn $name() {
@@ -58,6 +58,16 @@ pages! {
     verification: "docs/verification.md",
 }
 
+/// The page that needs the machine of actors in Python, and a Python with pytest and the SDK.
+const PYTHON: &str = "docs/tutorials/python-agent.md";
+
+#[test]
+fn python_agent() {
+    if let (Some(home), Some(_)) = (Home::with_machine(), pvm::python()) {
+        follow_in(&home, PYTHON);
+    }
+}
+
 /// The repository's top.
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
@@ -67,14 +77,17 @@ fn is_update() -> bool {
     env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1")
 }
 
-/// Runs a page's commands and compares what they print.
 fn follow(path: &str) {
+    follow_in(&Home::new(), path);
+}
+
+/// Runs a page's commands and compares what they print.
+fn follow_in(home: &Home, path: &str) {
     let top = top();
     let page = Page::read(&top, path);
     let steps = page.steps();
     assert!(!steps.is_empty(), "{path} has no `console` block: take it off the list");
-    let home = Home::new();
-    let mut shell = Shell::open(&top, &home);
+    let mut shell = Shell::open(&top, home);
     let mut others = Vec::new();
     let mut report = String::new();
     for step in &steps {

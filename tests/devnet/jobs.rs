@@ -4,7 +4,7 @@
 
 use crate::{
     price_feed, shape,
-    support::{Home, Outcome, list},
+    support::{Home, Outcome, list, wait_until},
     timers::text,
 };
 use cowboy_devnet::home;
@@ -277,4 +277,29 @@ fn what_cannot_be_done_is_said(home: &Home) {
         .unwrap();
     let refused = home.fails(6, &submit(&["-f", file.to_str().unwrap()]));
     assert!(refused.contains("work.arguments is not a JSON object"), "{refused}");
+}
+
+#[test]
+fn a_job_is_answered_by_hand_in_the_process_and_in_one_of_its_own() {
+    for home in [Home::new(), Home::apart()] {
+        let runner = json!({"name": "hand", "executors": {"by_hand": true}});
+        home.up_with(&json!({"validators": 1, "runners": [runner, {"name": "other"}]}));
+        let show = home.json(&["runner", "show", "hand"]);
+        assert_eq!(list(&show["kinds"]).len(), 5, "all kinds: {show}");
+        // Only the runner that waits is drawn for questions to a model.
+        let ask = ["job", "submit", "llm", "--model", "any", "Why?"];
+        home.json(&ask);
+        let job = home.json(&["job", "answer", "latest", "0x00ff"]);
+        assert_eq!((&job["status"], &job["result"]), (&json!("Verified"), &json!("0x00ff")));
+        let refused = home.fails(8, &["job", "answer", "latest", "again"]);
+        assert!(refused.contains("is Verified already"), "{refused}");
+        home.json(&ask);
+        home.json(&["job", "answer", "latest", "--fail", "too hard"]);
+        wait_until("the failure is on the chain", || {
+            let events = home.json(&["job", "show", "latest"])["events"].to_string();
+            events.contains("WorkFailed") && events.contains("too hard")
+        });
+        home.json(&["devnet", "down"]);
+    }
+    shape::seen(&["job answer"]);
 }

@@ -41,6 +41,7 @@ mod price_feed;
 mod processes;
 mod proofs;
 mod provers;
+mod pvm;
 mod python;
 mod refusals;
 mod report;

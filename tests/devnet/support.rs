@@ -43,6 +43,8 @@ pub struct Home {
     folder: TempDir,
     /// Whether validators run in processes of their own.
     apart: bool,
+    /// The folder of machines for actors in Python.
+    machines: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -83,17 +85,40 @@ impl Home {
     pub fn new() -> Self {
         // All scenarios on other hosts: docs/nodes.md says which make sense there.
         let apart = env::var("COWBOYCTL_TEST_HOSTS").is_ok_and(|hosts| hosts == "process");
-        Self { folder: tempfile::tempdir().unwrap(), apart }
+        Self { folder: tempfile::tempdir().unwrap(), apart, machines: None }
+    }
+
+    /// A home whose devnets run actors in Python, on the machine in the folder that
+    /// `COWBOYCTL_TEST_PVM` names. `None` without that, which standard error then says.
+    #[expect(clippy::print_stderr, reason = "says what is not run")]
+    pub fn with_machine() -> Option<Self> {
+        let machines = env::var_os("COWBOYCTL_TEST_PVM").map(PathBuf::from);
+        if machines.is_none() {
+            eprintln!("not run: COWBOYCTL_TEST_PVM names no folder of machines");
+        }
+        let mut home = Self::new();
+        home.machines = Some(machines?);
+        Some(home)
+    }
+
+    /// Devnets that are started from now on look here for machines.
+    pub fn set_machines(&mut self, folder: PathBuf) {
+        self.machines = Some(folder);
+    }
+
+    /// The folder of machines, which a home has only if it was made for them.
+    pub fn machines(&self) -> PathBuf {
+        self.machines.clone().unwrap_or_else(|| self.path("machines"))
     }
 
     /// A home for devnets with validators in processes of their own.
     pub fn apart() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), apart: true }
+        Self { folder: tempfile::tempdir().unwrap(), apart: true, machines: None }
     }
 
     /// A home in an existing folder.
     pub fn within(folder: &Path) -> Self {
-        Self { folder: tempfile::tempdir_in(folder).unwrap(), apart: false }
+        Self { folder: tempfile::tempdir_in(folder).unwrap(), apart: false, machines: None }
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
@@ -114,6 +139,7 @@ impl Home {
             .env("COWBOYCTL_CONTAINERS", "off")
             // The same result with any configuration of the developer.
             .env("COWBOYCTL_CONFIG", "/dev/null")
+            .env("COWBOYCTL_PVM", self.machines())
             .env_remove("COWBOYCTL_DEVNET")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());

@@ -157,7 +157,7 @@ fn subjects(chain: &Chain, actor: Address) -> Vec<Subject> {
         Subject::Account(sample::key("account-1").address()),
         Subject::Account(Address([7; 20])),
         Subject::Actor(actor),
-        Subject::Stored(actor, "clé".to_owned()),
+        Subject::Stored(actor, "clé".into()),
         Subject::Job(Hash([7; 32])),
         Subject::Runner(sample::key("runner-1").address()),
         Subject::Runner(Address([7; 20])),

@@ -111,7 +111,7 @@ fn proofs_of_states_are_read_in_their_one_form_or_refused() {
         Subject::Account(account),
         Subject::Account(Address([7; 20])),
         Subject::Runner(key("runner-0").address()),
-        Subject::Stored(account, "key".to_owned()),
+        Subject::Stored(account, "key".into()),
         Subject::Presence,
         Subject::Timers { from: Height::new(1), to: Height::new(9) },
         Subject::Validators,

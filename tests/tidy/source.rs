@@ -12,8 +12,9 @@ use syn::{Attribute, Expr, Item, Lit, Meta};
 const OUTSIDE: [&str; 2] = ["tests/fuzz", "tests/peers"];
 
 /// Packages of the workspace, by folder.
-pub const PACKAGES: [&str; 8] = [
+pub const PACKAGES: [&str; 9] = [
     "engine",
+    "engine/pvm",
     "devnet",
     "devnet/host",
     "devnet/lease",
@@ -24,7 +25,8 @@ pub const PACKAGES: [&str; 8] = [
 ];
 
 /// Packages whose modules are layers: the table at the top of `lib.rs` is their order.
-pub const LAYERED: [&str; 5] = ["engine", "devnet", "devnet/host", "devnet/lease", "cli"];
+pub const LAYERED: [&str; 6] =
+    ["engine", "engine/pvm", "devnet", "devnet/host", "devnet/lease", "cli"];
 
 /// Every text file, by its path from the top, with `/` between the parts.
 #[derive(Default)]

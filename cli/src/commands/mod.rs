@@ -19,6 +19,7 @@ mod node;
 mod pool;
 mod presence;
 mod proof;
+mod pvm;
 mod quickstart;
 mod refused;
 mod runner;
@@ -156,6 +157,9 @@ enum Command {
     /// Pools: groups of runners that jobs can be restricted to
     #[command(subcommand)]
     Pool(pool::Pool),
+    /// The machine of actors in Python: installed once per host
+    #[command(subcommand)]
+    Pvm(pvm::Pvm),
     /// Speculation: pipelines of tasks that run before their dependencies are confirmed
     #[command(subcommand)]
     Speculation(speculation::Speculation),
@@ -418,6 +422,7 @@ impl Command {
             Self::Presence(presence) => ask(cx, presence.run(cx)),
             Self::Mru(mru) => ask(cx, mru.run(cx)),
             Self::Pool(pool) => ask(cx, pool.run(cx)),
+            Self::Pvm(pvm) => ask(cx, pvm.run(cx)),
             Self::Speculation(speculation::Speculation::Load(load)) => to_end(load.run(cx)),
             Self::Speculation(speculation) => ask(cx, speculation.run(cx)),
             Self::Lease(lease) => lease.run(cx),

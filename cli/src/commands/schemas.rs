@@ -4,7 +4,7 @@
 
 use super::{
     TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, node, presence,
-    proof, quickstart, runner, sim, speculation, timer, validator,
+    proof, pvm, quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -95,11 +95,16 @@ const ALL: &[(&str, Prints)] = &[
     ("account balance", Json(&[one::<api::Account>()])),
     ("account fund", Json(&[one::<api::Transaction>()])),
     ("account transfer", Json(&[one::<api::Transaction>()])),
-    ("actor check", Json(&[one::<actor::check::Checked>()])),
+    (
+        "actor check",
+        // The second for a module in Python.
+        Json(&[one::<actor::check::Checked>(), one::<actor::analysis::CheckedPython>()]),
+    ),
     ("actor test", Json(&[one::<actor::test::Tested>()])),
     ("actor deploy", Json(&[one::<actor::deploy::Deployed>()])),
     ("actor ls", Json(&[many::<api::ActorSummary>()])),
     ("actor show", Json(&[one::<api::Actor>()])),
+    ("actor transfer", Json(&[one::<api::Actor>()])),
     ("actor call", Json(&[one::<actor::call::Called>(), one::<api::DryRun>()])),
     ("actor logs", Json(&[many::<api::ActorLine>(), one::<api::ActorLine>()])),
     ("timer schedule", Json(&[one::<timer::schedule::Scheduled>()])),
@@ -160,6 +165,7 @@ const ALL: &[(&str, Prints)] = &[
     ("job slash", Json(&[one::<api::Job>()])),
     ("job ls", Json(&[many::<api::JobSummary>()])),
     ("job show", Json(&[one::<api::Job>()])),
+    ("job answer", Json(&[one::<api::Job>()])),
     ("job wait", Json(&[one::<api::Job>()])),
     ("job result", Json(&[one::<api::JobResult>()])),
     ("job dispatches", Json(&[many::<api::JobDispatch>()])),
@@ -178,6 +184,10 @@ const ALL: &[(&str, Prints)] = &[
     ("pool show", Json(&[one::<api::Pool>()])),
     ("pool grant", Json(&[one::<api::Pool>()])),
     ("pool revoke", Json(&[one::<api::Pool>()])),
+    ("pvm install", Json(&[one::<pvm::InstalledMachine>()])),
+    ("pvm status", Json(&[many::<pvm::InstalledMachine>()])),
+    ("pvm verify", Json(&[one::<pvm::InstalledMachine>()])),
+    ("pvm rm", Json(&[one::<pvm::InstalledMachine>()])),
     // With --wait, the whole pipeline.
     ("speculation submit", Json(&[one::<api::PipelineAccepted>(), one::<api::Pipeline>()])),
     ("speculation plan", Json(&[one::<speculation::plan::Planned>()])),

@@ -177,7 +177,7 @@ pub async fn settle(
 /// The reason of a failure, with the error's name because scripts look for it.
 pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
     match (error, message) {
-        (Some(name), Some(message)) if !message.contains(name) => {
+        (Some(name), Some(message)) if !message.starts_with(name) => {
             Some(format!("{name}: {message}"))
         }
         (name, message) => message.or(name).map(str::to_owned),

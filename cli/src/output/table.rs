@@ -100,7 +100,16 @@ pub fn rows<'a, T: Row + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
     draw(T::HEADER, T::LEAST, rows.into_iter().map(T::cells).collect())
 }
 
+/// A text that may be an actor's or a job's, without characters that a terminal would take for
+/// commands.
+fn without_controls(text: &str) -> String {
+    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.replace(is_command, "\u{fffd}")
+}
+
 fn draw(header: &[&str], least: &[&str], rows: Vec<Vec<String>>) -> String {
+    let plain = |row: Vec<String>| row.iter().map(|cell| without_controls(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(plain).collect();
     let Some(columns) = room() else { return aligned(header, rows) };
     let all: Vec<_> = header
         .iter()
@@ -247,6 +256,7 @@ pub fn fields(fields: &[(&str, String)]) -> String {
     let lines: Vec<_> = fields
         .iter()
         .map(|(name, value)| {
+            let value = &without_controls(value);
             let value = if value.trim().is_empty() { "-" } else { value };
             let (Some(columns), Some(room)) = (columns, room) else {
                 return in_line(name, names, value);

@@ -186,6 +186,7 @@ impl Devnet {
             chain_id: self.cluster.genesis().chain_id(),
             known: self.targets.of(&key.public_key()),
             agents: BTreeSet::new(),
+            by_hand: false,
             kinds: [JobKind::Custom].into(),
             withdrawn: [].into(),
             max_concurrent_jobs: 4,

@@ -3,10 +3,11 @@
 use super::error::{ApiError, shown};
 use crate::{
     topology::MAX_CONCURRENT_JOBS,
-    types::{CapabilitiesRequest, LimitRequest},
+    types::{AnswerRequest, CapabilitiesRequest, LimitRequest},
 };
 use cowboy_engine::{
     presence::view::MAX_WITHDRAWN,
+    primitives::Hash,
     registry::{Ability, AbilityError, JobKind},
     wire::BackpressureSignal,
 };
@@ -21,7 +22,12 @@ pub enum Steer {
     Limit(u32),
     /// Restore the first abilities, and withdraw the others for now.
     Change(BTreeSet<Ability>, BTreeSet<Ability>),
+    /// Give a job, which waits for it, its result.
+    Answer(Hash, HandAnswer),
 }
+
+/// A result that a person gives, or the reason for giving none.
+pub type HandAnswer = Result<Vec<u8>, String>;
 
 /// Why a runner refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +37,9 @@ pub enum SteerError {
     TooMany(usize),
     #[error("the runner cannot execute jobs of kind {0}")]
     CannotExecute(JobKind),
+    /// The runner executes its jobs itself, or has no such job now.
+    #[error("no job {0} waits for an answer at the runner")]
+    NotWaiting(Hash),
 }
 
 /// A runner's report to its validators.
@@ -75,12 +84,26 @@ impl CapabilitiesRequest {
     }
 }
 
+impl AnswerRequest {
+    pub fn steer(&self) -> Result<Steer, ApiError> {
+        let answer = match (&self.result, &self.failure) {
+            (Some(result), None) => Ok(result.0.0.clone()),
+            (None, Some(failure)) => Err(failure.clone()),
+            _ => return Err(ApiError::bad_request("expected `result` or `failure`")),
+        };
+        Ok(Steer::Answer(*self.job_id, answer))
+    }
+}
+
 impl From<SteerError> for ApiError {
     fn from(error: SteerError) -> Self {
         let hint = match &error {
             SteerError::TooMany(_) => "withdraw a kind instead of its models or servers",
             SteerError::CannotExecute(_) => {
                 "configure it among the runner's executors, and start the runner again"
+            }
+            SteerError::NotWaiting(_) => {
+                "a runner with `executors: {by_hand: true}` waits with the jobs that it is drawn for"
             }
         };
         Self::conflict(error.to_string()).hint(hint)

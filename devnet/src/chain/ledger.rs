@@ -12,12 +12,18 @@
 //! On start the ledger reads the newest snapshot and executes the stored blocks after it again. It
 //! ignores a block that is delivered again.
 
-use crate::storage::{BlockRecord, StorageError, ValidatorStore};
+use crate::{
+    machines::{self, MachineError, borrowed},
+    storage::{BlockRecord, StorageError, ValidatorStore},
+};
 use commonware_utils::{channel::oneshot, sync::Mutex};
 use cowboy_engine::{
-    chain::{Block, Certificate, Execution, ExecutionError, Genesis, GenesisError, State, execute},
+    chain::{
+        Block, Certificate, Execution, ExecutionError, Genesis, GenesisError, State, execute_on,
+    },
     primitives::{Hash, Height},
 };
+use cowboy_pvm::machine::Machine;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -41,6 +47,9 @@ pub enum LedgerError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    /// The machine of the chain's actors in Python is missing or cannot be opened.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     #[error("block {height} is {got}, but {expected} was executed as final at that height")]
     Conflict { height: Height, got: Hash, expected: Hash },
     #[error("block {height} is missing from the store, whose last is {head}")]
@@ -57,7 +66,10 @@ impl LedgerError {
         match self {
             Self::Storage(error) => error.is_damage(),
             Self::Missing { .. } | Self::Diverged { .. } | Self::Execution(_) => true,
-            Self::Genesis(_) | Self::Conflict { .. } | Self::TooFarAhead { .. } => false,
+            Self::Genesis(_)
+            | Self::Machine(_)
+            | Self::Conflict { .. }
+            | Self::TooFarAhead { .. } => false,
         }
     }
 }
@@ -99,6 +111,8 @@ pub struct Rooted {
 pub struct Ledger(Arc<LedgerInner>);
 
 struct LedgerInner {
+    /// Runs actors in Python.
+    machine: Option<Arc<Machine>>,
     store: Arc<ValidatorStore>,
     chain: Mutex<Chain>,
     /// Held while executing: blocks are executed one after the other.
@@ -142,6 +156,7 @@ impl Chain {
 impl Ledger {
     /// Loads the chain of `genesis` from `store` and executes the blocks that no snapshot covers.
     pub fn open(genesis: &Genesis, store: Arc<ValidatorStore>) -> Result<Self, LedgerError> {
+        let machine = machines::of(&genesis.params)?;
         let state = match store.load_snapshot()? {
             Some(state) => state,
             None => genesis.state()?,
@@ -160,7 +175,7 @@ impl Ledger {
             let height = parent.height().next();
             let missing = || LedgerError::Missing { height, head: stored };
             let block = store.block(height)?.ok_or_else(missing)?;
-            let state = execute(parent, &block)?.state;
+            let state = execute_on(borrowed(&machine), parent, &block)?.state;
             let got = state.root();
             let (expected, _) = store.executed(height)?.ok_or_else(missing)?;
             if got != expected {
@@ -169,9 +184,8 @@ impl Ledger {
             chain.push(Rooted { state, root: got });
         }
         let (subscribers, _) = broadcast::channel(SUBSCRIBER_LAG);
-        let inner =
-            LedgerInner { store, chain: Mutex::new(chain), executing: Mutex::new(()), subscribers };
-        Ok(Self(Arc::new(inner)))
+        let (chain, executing) = (Mutex::new(chain), Mutex::new(()));
+        Ok(Self(Arc::new(LedgerInner { machine, store, chain, executing, subscribers })))
     }
 
     pub fn store(&self) -> &Arc<ValidatorStore> {
@@ -268,7 +282,7 @@ impl Ledger {
             }
             newest.state.clone()
         };
-        let execution = execute(&parent, block)?;
+        let execution = execute_on(borrowed(&self.0.machine), &parent, block)?;
         let state = execution.state.clone();
         let root = state.root();
         // A final block's named root is what the chain agreed on, so this comparison counts.

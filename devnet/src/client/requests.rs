@@ -3,20 +3,20 @@
 use super::{BlockAt, CHANGE_TIMEOUT, Client, ClientError, EventStream, malformed};
 use crate::types::{
     Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance, AdvanceRequest,
-    Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery, CommitRequest,
-    ComparisonQuery, ConfigureRequest, ConnectedRunner, DryRun, DryRunRequest, DueQuery, DueTimers,
-    EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
-    FailureRequest, Fairness, Fault, FaultOrders, FaultRequest, GovernedParameter, Head, Job,
-    JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
-    LimitRequest, LogQuery, MruRecord, NameRequest, NodePeers, NodeQuery, OfPipelineQuery,
-    Parameters, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest, PipelineSummary,
-    PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
-    RetryRequest, Rollback, Runner, RunnerLoad, SaveRequest, Snapshot, SpeculationEvent,
-    SpeculationEventPage, SpeculationEventQuery, SpeculationOption, SpeculationStatus,
-    SpeculativeCommitment, SpeculativeProof, StateProof, Status, Stopping, StoreQuery, StreamQuery,
-    TaskDetail, TasksCancelled, TasksRetried, Timer, TimerQuery, TimerQueue, TimerQuote,
-    TimerSummary, Transaction, TransactionAccepted, TransactionRequest, UpgradeRequest, Validator,
-    Votes,
+    AnswerRequest, Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery,
+    CommitRequest, ComparisonQuery, ConfigureRequest, ConnectedRunner, DryRun, DryRunRequest,
+    DueQuery, DueTimers, EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation,
+    ExplanationQuery, FailureRequest, Fairness, Fault, FaultOrders, FaultRequest,
+    GovernedParameter, Head, Job, JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest,
+    LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NameRequest, NodePeers,
+    NodeQuery, OfPipelineQuery, Parameters, Pipeline, PipelineAccepted, PipelineQuery,
+    PipelineRequest, PipelineSummary, PolledJobs, Pool, Presence, PresenceComparison, ProofQuery,
+    ResultAccepted, ResultRequest, RetryRequest, Rollback, Runner, RunnerLoad, SaveRequest,
+    Snapshot, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery, SpeculationOption,
+    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, StateProof, Status, Stopping,
+    StoreQuery, StreamQuery, TaskDetail, TasksCancelled, TasksRetried, Timer, TimerQuery,
+    TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest,
+    UpgradeRequest, Validator, Votes,
 };
 use cowboy_engine::{chain::SignedTransaction, primitives::Address};
 use reqwest::Method;
@@ -75,6 +75,9 @@ requests! {
     /// Withdraws registered abilities of a runner for now, or restores them.
     change_capabilities(runner: &str, request: &CapabilitiesRequest) -> RunnerLoad
         = post ["runners", runner, "capabilities"], request;
+    /// Gives a job that waits at a runner its result.
+    answer_job(runner: &str, request: &AnswerRequest) -> RunnerLoad
+        = post ["runners", runner, "answer"], request;
     /// Pauses a runner, so that it takes no new jobs.
     pause_runner(runner: &str) -> RunnerLoad = post ["runners", runner, "pause"], &();
     /// Resumes a paused runner.
@@ -288,6 +291,14 @@ impl Client {
         query: SpeculationEventQuery,
     ) -> EventStream<SpeculationEvent> {
         EventStream::new(self.clone(), query)
+    }
+
+    /// The component of the machine that runs the chain's actors in Python.
+    pub async fn machine(&self) -> Result<Vec<u8>, ClientError> {
+        let path = ["machine"];
+        let limit = CHANGE_TIMEOUT.max(self.timeout);
+        let request = self.request(Method::GET, &path, &()).timeout(limit);
+        self.answered(&path, request).await
     }
 
     /// The metrics as OpenMetrics text.

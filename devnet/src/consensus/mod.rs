@@ -38,7 +38,8 @@ use cowboy_engine::primitives::Height;
 
 /// The version of what the nodes of a chain agree on: the messages between them and to runners,
 /// blocks, and the rules that execute them. 2: validators tell each other this number first.
-pub const PROTOCOL: u32 = 2;
+/// 3: actors in Python.
+pub const PROTOCOL: u32 = 3;
 
 /// The consensus library's name for a block: the block's keccak256 hash, in the library's
 /// 32-byte digest type. No SHA-256 is computed.

@@ -48,6 +48,10 @@ pub struct Config {
     pub mcp: mcp::Servers,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eth: Option<ethereum::NodeEndpoint>,
+    /// Whether jobs of every kind wait for a result that `job answer` gives, instead of being
+    /// executed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
 }
 
 impl Config {
@@ -55,8 +59,11 @@ impl Config {
         *self == Self::default()
     }
 
-    /// The kinds of jobs that can be executed: `http` and `custom` always.
+    /// The kinds of jobs that can be executed: `http` and `custom` always, all of them by hand.
     pub fn kinds(&self) -> BTreeSet<JobKind> {
+        if self.by_hand {
+            return JobKind::ALL.into();
+        }
         let llm = self.llm.is_some().then_some(JobKind::Llm);
         let mcp = (!self.mcp.is_empty()).then_some(JobKind::Mcp);
         let eth = self.eth.is_some().then_some(JobKind::EthSend);
@@ -69,7 +76,8 @@ impl Config {
     /// servers, so that it is not drawn for jobs that need others.
     pub fn capabilities(&self, kinds: BTreeSet<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
         let listed = |kind, names: BTreeSet<&str>| {
-            kinds.contains(&kind).then(|| names.into_iter().map(str::to_owned).collect())
+            let named = kinds.contains(&kind) && !self.by_hand;
+            named.then(|| names.into_iter().map(str::to_owned).collect())
         };
         let models = self.llm.iter().flat_map(Llm::names);
         Capabilities {

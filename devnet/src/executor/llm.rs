@@ -61,6 +61,8 @@ pub struct LlmRequest {
     pub seed: Option<u64>,
     /// The model that embeds the answer, by a name that the operator configured.
     pub embedding_model: Option<String>,
+    /// The JSON Schema of the answer.
+    pub response_schema: Option<String>,
 }
 
 #[derive(Debug)]
@@ -84,6 +86,32 @@ struct Chat<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+}
+
+/// OpenAI's structured outputs.
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    json_schema: NamedSchema<'a>,
+}
+
+#[derive(Serialize)]
+struct NamedSchema<'a> {
+    name: &'static str,
+    strict: bool,
+    schema: &'a RawValue,
+}
+
+impl<'a> ResponseFormat<'a> {
+    fn of(schema: &'a str) -> Result<Self, ExecutorError> {
+        let schema = serde_json::from_str(schema)
+            .map_err(|error| ExecutorError::Invalid(format!("response_schema: {error}")))?;
+        let json_schema = NamedSchema { name: "answer", strict: true, schema };
+        Ok(Self { kind: "json_schema", json_schema })
+    }
 }
 
 #[derive(Serialize)]
@@ -136,6 +164,7 @@ impl ModelEndpoint {
             None => None,
             Some(name) => Some((name, known("embedding model", &self.embedding_models, name)?)),
         };
+        let schema = request.response_schema.as_deref();
         let chat = Chat {
             model,
             messages: ChatMessage::all(&request.messages),
@@ -143,6 +172,7 @@ impl ModelEndpoint {
             max_tokens: request.max_tokens,
             temperature: request.temperature_milli.map(|milli| f64::from(milli) / 1_000.0),
             seed: request.seed,
+            response_format: schema.map(ResponseFormat::of).transpose()?,
         };
         // Created before the work begins, because that takes a moment.
         self.client.get().await?;

@@ -8,7 +8,7 @@ use crate::{
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
-    chain::{Endowment, Genesis, GenesisRunner, Params, Scheme, TaskParams},
+    chain::{Endowment, Genesis, GenesisRunner, Params, Scheme, TaskParams, params::PythonTerms},
     primitives::{Wei, keccak256},
     proof::ProvingKey,
     registry::{Capabilities, JobKind},
@@ -53,6 +53,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             phase: plan.phase,
             connectivity: plan.connectivity,
             timers: plan.timers.clone(),
+            python: plan.python.map(PythonTerms::on),
             tasks: TaskParams { scheme: scheme(plan), bonds: plan.bonds },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()

@@ -9,7 +9,7 @@ use crate::{
         extract::authorize,
         steer::{Steer, SteerError, Told},
     },
-    types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
+    types::{AnswerRequest, CapabilitiesRequest, LimitRequest, RunnerLoad},
 };
 use axum::{
     Json, Router,
@@ -29,6 +29,7 @@ pub fn steer(runner: &Runner, steer: &Steer) -> Result<Told, SteerError> {
         Steer::Resume => runner.pause(false),
         Steer::Limit(max_concurrent) => runner.limit(*max_concurrent),
         Steer::Change(add, remove) => runner.change(add, remove)?,
+        Steer::Answer(job_id, answer) => runner.answer(*job_id, answer.clone())?,
     }
     Ok(Told { load: runner.load(), withdrawn: runner.withdrawn() })
 }
@@ -60,6 +61,7 @@ pub(super) fn router(desk: ControlDesk) -> Router {
     };
     Router::new()
         .route("/v1/runners/{runner}/backpressure", get(steer(Steer::Look)).post(limit))
+        .route("/v1/runners/{runner}/answer", post(answer))
         .route("/v1/runners/{runner}/capabilities", post(change))
         .route("/v1/runners/{runner}/pause", post(steer(Steer::Pause)))
         .route("/v1/runners/{runner}/resume", post(steer(Steer::Resume)))
@@ -89,6 +91,14 @@ async fn change(
     State(desk): State<ControlDesk>,
     Path(runner): Path<String>,
     Json(request): Json<CapabilitiesRequest>,
+) -> ControlAnswer {
+    desk.steer(&runner, request.steer()?).await
+}
+
+async fn answer(
+    State(desk): State<ControlDesk>,
+    Path(runner): Path<String>,
+    Json(request): Json<AnswerRequest>,
 ) -> ControlAnswer {
     desk.steer(&runner, request.steer()?).await
 }
@@ -148,6 +158,12 @@ mod tests {
                     continue;
                 }
                 Steer::Change(_, remove) => withdrawn = remove,
+                Steer::Answer(job_id, answer) => {
+                    if answer.is_err() {
+                        reply.send(Err(SteerError::NotWaiting(job_id))).unwrap();
+                        continue;
+                    }
+                }
             }
             let load = table.signal(paused);
             reply.send(Ok(Told { load, withdrawn: withdrawn.clone() })).unwrap();

@@ -6,6 +6,7 @@ use super::{
     targets::KnownValidators,
     worker::TaskProgress,
 };
+use crate::api::steer::HandAnswer;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     job::{needs, spec::JobSpec},
@@ -62,6 +63,7 @@ pub(super) struct RunnerCore {
     pub(super) key: SecretKey,
     pub(super) public: PublicKey,
     pub(super) kinds: BTreeSet<JobKind>,
+    pub(super) by_hand: bool,
     /// The suspended abilities. Locked after `shared` when both are needed.
     pub(super) withdrawn: Mutex<BTreeSet<Ability>>,
     pub(super) agents: BTreeSet<Address>,
@@ -85,6 +87,8 @@ pub(super) struct RunnerShared {
     pub(super) in_flight: BTreeMap<Hash, PublicKey>,
     /// Senders whose drop cancels the running jobs.
     pub(super) running: BTreeMap<Hash, oneshot::Sender<()>>,
+    /// Jobs that wait for their results by hand.
+    pub(super) unanswered: BTreeMap<Hash, oneshot::Sender<HandAnswer>>,
     pub(super) paused: bool,
     pub(super) closing: bool,
     pub(super) serial: u64,
@@ -211,6 +215,7 @@ impl RunnerShared {
         self.holders.remove(job_id);
         // Dropping the sender cancels the work.
         self.running.remove(job_id);
+        self.unanswered.remove(job_id);
     }
 
     /// Sends a result that is not already on its way: to the validator that holds the job,

@@ -4,6 +4,7 @@ use super::{
     core::{Activity, RunnerCommand, RunnerCore, RunnerShared},
     worker::{TaskProgress, Worker},
 };
+use crate::api::steer::HandAnswer;
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     job::spec::JobSpec,
@@ -40,7 +41,18 @@ fn work<E, W>(
         let (progress, mut newest) = watch::channel(None);
         let tell = |state| drop(progress.send_replace(Some(state)));
         let outcome = {
-            let mut working = pin!(worker.work(&spec, cancelled, started, tell));
+            let mut working = pin!(async {
+                match core.by_hand {
+                    false => {
+                        let work = worker.work(&spec, cancelled, started, tell);
+                        work.await.map_err(|error| error.to_string())
+                    }
+                    true => {
+                        started();
+                        core.answered(job_id, cancelled).await
+                    }
+                }
+            });
             let mut telling = pin!(report(&context, &core, job_id, &mut newest));
             tokio::select! {
                 biased;
@@ -62,7 +74,7 @@ fn work<E, W>(
                 core.failed(job_id, format!("a result of {got} bytes, limit {limit}"));
             }
             Ok(bytes) => core.finished(job_id, bytes, in_committee).await,
-            Err(error) => core.failed(job_id, error.to_string()),
+            Err(error) => core.failed(job_id, error),
         }
     });
 }
@@ -85,6 +97,18 @@ async fn report(
 }
 
 impl RunnerCore {
+    /// Waits for a job's result by hand. The job's deadline on the chain cancels it.
+    async fn answered(&self, job_id: Hash, cancelled: oneshot::Receiver<()>) -> HandAnswer {
+        let (give, mut given) = oneshot::channel();
+        self.shared.lock().unanswered.insert(job_id, give);
+        let answer = tokio::select! {
+            biased;
+            answer = &mut given => answer.ok(),
+            _ = cancelled => None,
+        };
+        answer.unwrap_or_else(|| Err("cancelled before it was answered".to_owned()))
+    }
+
     /// Starts work on a job that was taken from any peer, and has the other validators that wait
     /// for an answer answered.
     pub(super) fn start<E, W>(

@@ -36,14 +36,14 @@ use super::{
     worker::Worker,
 };
 use crate::{
-    api::steer::SteerError,
+    api::steer::{HandAnswer, SteerError},
     transport::{Dial, driver::GOODBYE_TIMEOUT},
 };
 use commonware_runtime::{Clock, Handle, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     presence::view::MAX_WITHDRAWN,
-    primitives::{Address, Height, PublicKey, SecretKey},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey},
     registry::{Ability, JobKind},
     session::jobs::JobTable,
     wire::BackpressureSignal,
@@ -76,6 +76,8 @@ pub struct RunnerConfig {
     pub known: watch::Receiver<KnownValidators>,
     pub agents: BTreeSet<Address>,
     pub kinds: BTreeSet<JobKind>,
+    /// Whether it waits for the results of its jobs ([`Runner::answer`]) instead of working.
+    pub by_hand: bool,
     /// Abilities it is registered for but leaves out until told otherwise, at most
     /// [`MAX_WITHDRAWN`].
     pub withdrawn: BTreeSet<Ability>,
@@ -158,6 +160,13 @@ impl Runner {
         Ok(())
     }
 
+    /// Gives a job that waits its result, or the reason for giving none.
+    pub fn answer(&self, job_id: Hash, answer: HandAnswer) -> Result<(), SteerError> {
+        let waiting = self.core.shared.lock().unanswered.remove(&job_id);
+        let taken = waiting.is_some_and(|waiting| waiting.send(answer).is_ok());
+        if taken { Ok(()) } else { Err(SteerError::NotWaiting(job_id)) }
+    }
+
     pub fn withdrawn(&self) -> BTreeSet<Ability> {
         self.core.withdrawn.lock().clone()
     }
@@ -217,6 +226,7 @@ where
     let core = Arc::new(RunnerCore {
         chain_id: config.chain_id,
         kinds: config.kinds,
+        by_hand: config.by_hand,
         withdrawn: Mutex::new(config.withdrawn),
         agents: config.agents,
         known: config.known.clone(),
@@ -230,6 +240,7 @@ where
             holders: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             running: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
             paused: false,
             closing: false,
             serial: 0,

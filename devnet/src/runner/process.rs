@@ -139,6 +139,7 @@ async fn live(
         known,
         agents,
         kinds: executors.kinds(),
+        by_hand: executors.by_hand,
         withdrawn,
         max_concurrent_jobs: seen.entry.max_concurrent_jobs,
         polling: Some(Polling { client: client.clone(), phase: told, interval }),

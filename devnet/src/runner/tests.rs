@@ -133,6 +133,7 @@ impl Net {
             known: targets(&key(name).public_key(), &validators),
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
+            by_hand: false,
             withdrawn: [].into(),
             max_concurrent_jobs: 4,
             polling: None,

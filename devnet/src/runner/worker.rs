@@ -65,6 +65,7 @@ fn task(work: &Work) -> Task {
             temperature_milli: work.temperature_milli,
             seed: work.seed,
             embedding_model: work.embedding_model.clone(),
+            response_schema: work.response_schema.clone(),
         }),
         Work::Http(work) => Task::Http(http::HttpRequest {
             method: work.method.clone(),
@@ -140,6 +141,7 @@ mod tests {
             temperature_milli: Some(700),
             seed: Some(9),
             embedding_model: Some("embedder".to_owned()),
+            response_schema: Some("{}".to_owned()),
         });
         let expected = llm::LlmRequest {
             model: "small".to_owned(),
@@ -148,6 +150,7 @@ mod tests {
             temperature_milli: Some(700),
             seed: Some(9),
             embedding_model: Some("embedder".to_owned()),
+            response_schema: Some("{}".to_owned()),
         };
         assert_eq!(task(&work), Task::Llm(expected));
     }

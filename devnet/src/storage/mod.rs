@@ -33,10 +33,10 @@ pub use timers::{StoredLane, StoredTimer, TimerFilter};
 use cowboy_engine::{
     chain::{
         ActorReceipt, Block, Certificate, EventKind, Execution, Payload, ReceiptStatus, State,
-        event::ActorEmitted,
+        event::{ActorEmitted, PythonEmitted},
     },
     primitives::{
-        Address, Hash, Height,
+        Address, Hash, Height, cbor,
         codec::{DecodeError, to_vec},
     },
     timer::Policy,
@@ -384,17 +384,19 @@ fn insert_actor_log(
         "INSERT INTO actor_log (actor, height, line, tx, timer, job, kind, name, body)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
-    let mut emitted: BTreeMap<Cause, Vec<&ActorEmitted>> = BTreeMap::new();
+    let mut emitted: BTreeMap<Cause, Vec<&EventKind>> = BTreeMap::new();
     // Events without a cause that precede a `CallbackMade` event belong to that callback.
     let mut of_callback = Vec::new();
     for event in &execution.events {
         let timer = event.timer.map(Cause::Timer);
         let cause = timer.or(event.transaction.map(Cause::Transaction));
         match (cause, &event.kind) {
-            (Some(cause), EventKind::ActorEmitted(event)) => {
-                emitted.entry(cause).or_default().push(event);
+            (cause, kind @ (EventKind::ActorEmitted(_) | EventKind::PythonEmitted(_))) => {
+                match cause {
+                    Some(cause) => emitted.entry(cause).or_default().push(kind),
+                    None => of_callback.push(kind),
+                }
             }
-            (None, EventKind::ActorEmitted(event)) => of_callback.push(event),
             (_, EventKind::CallbackMade(made)) => {
                 emitted.insert(Cause::Job(made.job_id), std::mem::take(&mut of_callback));
             }
@@ -415,8 +417,18 @@ fn insert_actor_log(
         for (actor, line) in &done.log {
             insert(actor, cause, "log", None, line)?;
         }
-        for ActorEmitted { actor, name, data } in emitted.remove(&cause).unwrap_or_default() {
-            insert(actor, cause, "event", Some(name.as_str()), &String::from_utf8_lossy(data))?;
+        for event in emitted.remove(&cause).unwrap_or_default() {
+            let (actor, name, data) = match event {
+                EventKind::ActorEmitted(ActorEmitted { actor, name, data }) => {
+                    (actor, name, String::from_utf8_lossy(data).into_owned())
+                }
+                EventKind::PythonEmitted(PythonEmitted { actor, name, data, .. }) => {
+                    let decoded = cbor::decode(data).ok().and_then(|value| value.to_json());
+                    (actor, name, decoded.unwrap_or_else(|| format!("\"0x{}\"", hex::encode(data))))
+                }
+                _ => continue,
+            };
+            insert(actor, cause, "event", Some(name.as_str()), &data)?;
         }
         if let Some(error) = error {
             insert(&done.actor, cause, "error", None, error)?;

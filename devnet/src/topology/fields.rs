@@ -2,8 +2,9 @@
 
 use super::{
     Amount, BlockTime, ConnectivitySection, Cpus, Hosts, Image, LeaseSection, MAX_ACCOUNTS,
-    MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, RunnerKind, Size,
-    SpeculationSection, StorageSection, TasksSection, TimersSection, TopologyError,
+    MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, PythonMachine,
+    RunnerKind, Size, SpeculationSection, StorageSection, TasksSection, TimersSection,
+    TopologyError,
 };
 use crate::{executor, telemetry::CollectorUrl, types::same};
 use cowboy_engine::{
@@ -80,6 +81,8 @@ pub struct ChainSection {
     pub seed: Within<0, { u64::MAX }>,
     /// Length of a consensus epoch in blocks (default 256). Committees change between epochs.
     pub epoch_blocks: Option<Within<MIN_EPOCH_BLOCKS, { 1 << 32 }>>,
+    /// The machine of actors in Python.
+    pub python: PythonMachine,
     /// How votes become presence.
     pub presence: PresenceSection,
 }

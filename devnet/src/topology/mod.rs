@@ -17,6 +17,7 @@ mod governed;
 mod hosts;
 mod lease;
 mod plan;
+mod python;
 pub mod reference;
 mod speculation;
 mod storage;
@@ -37,6 +38,7 @@ pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
 };
+pub use python::PythonMachine;
 pub use speculation::{Options, SpeculationSection};
 pub use storage::{Reserve, Size, SizeError, StorageSection};
 pub use tasks::TasksSection;

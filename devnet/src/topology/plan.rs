@@ -3,16 +3,16 @@
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
     ExtraAccount, Feasibility, Hosts, Image, LeaseSection, MigrationSection, Name, NodeList,
-    Options, PresenceSection, ProcessPlan, Reserve, RunnerKind, RunnerSection, SelectionSection,
-    SpeculationSection, StorageSection, TasksSection, TelemetrySection, TimersSection, Topology,
-    TopologyError, ValidatorSection, Visibility, value::within,
+    Options, PresenceSection, ProcessPlan, PythonMachine, Reserve, RunnerKind, RunnerSection,
+    SelectionSection, SpeculationSection, StorageSection, TasksSection, TelemetrySection,
+    TimersSection, Topology, TopologyError, ValidatorSection, Visibility, value::within,
 };
 use crate::{executor, storage::Keep, telemetry::CollectorUrl};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     job::SeedRule,
     presence::{Connectivity, Phase, ThresholdRule},
-    primitives::{SecretKey, Wei},
+    primitives::{Hash, SecretKey, Wei},
     registry::{self, JobKind},
     speculation::Bonds,
     timer,
@@ -75,6 +75,8 @@ pub struct Plan {
     pub seed: u64,
     /// Length of a consensus epoch in blocks.
     pub epoch_blocks: u64,
+    /// The tuple of the machine of actors in Python, if the chain has one.
+    pub python: Option<Hash>,
     /// The number of votes that a runner needs.
     pub threshold_rule: ThresholdRule,
     /// The source of the seeds of draws.
@@ -261,6 +263,7 @@ impl Topology {
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
+            python: self.chain.python.settled(),
             threshold_rule: self.chain.presence.threshold_rule.into(),
             selection_seed: self.selection.seed.into(),
             phase: self.migration.phase.into(),
@@ -461,6 +464,7 @@ impl Plan {
                     .expect("a plan's block time lies in the range of the file"),
                 seed: within(self.seed),
                 epoch_blocks: Some(within(self.epoch_blocks)),
+                python: self.python.map_or(PythonMachine::Off, PythonMachine::Tuple),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
             selection: SelectionSection { seed: self.selection_seed.into() },

@@ -64,6 +64,10 @@ pub struct Actor {
     pub deployer_name: Option<String>,
     /// keccak256 of its source; actors with equal source share it.
     pub code: HashText,
+    /// Its language: starlark or python.
+    pub language: String,
+    /// The account that owns it: the deployer, unless an actor in Python was handed over.
+    pub owner: AddressText,
     /// The height that deployed it.
     pub deployed_at: u64,
     /// Its balance in wei.
@@ -99,6 +103,9 @@ pub struct StateEntry {
     pub key: String,
     /// The value.
     pub value: Value,
+    /// The value's bytes, if the actor is in Python.
+    #[serde(default)]
+    pub value_bytes: Option<BytesText>,
 }
 
 /// A call to try: `POST /v1/actors/{actor}/dry-run`.

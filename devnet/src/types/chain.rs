@@ -75,8 +75,22 @@ pub struct Parameters {
     pub runners: u32,
     /// The costs and limits of actors' work.
     pub actors: ActorParameters,
+    /// The machine of actors in Python; absent if the chain has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonParameters>,
     /// How tasks are proved.
     pub proofs: ProofParameters,
+}
+
+/// The machine of actors in Python, and what its work costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PythonParameters {
+    /// Its id: keccak256 of everything that results and fuel depend on.
+    pub machine: HashText,
+    /// Fuel that a cycle buys.
+    pub fuel_per_cycle: u64,
+    /// Cycles of a fresh instance, which each call pays.
+    pub instance: u64,
 }
 
 /// How tasks are proved.

@@ -481,6 +481,20 @@ pub struct CapabilitiesRequest {
     pub remove: Vec<String>,
 }
 
+/// Gives a job that waits at a runner its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRequest {
+    /// The job.
+    pub job_id: HashText,
+    /// The result; absent with `failure`.
+    #[serde(default)]
+    pub result: Option<BytesText>,
+    /// Why there is no result.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
 /// Where the validators of a chain are, for a node in a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

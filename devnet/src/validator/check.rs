@@ -3,13 +3,15 @@
 use crate::{
     chain::ledger::LedgerError,
     consensus::{certificate, scheme::Committee},
+    machines::{self, borrowed},
     storage::{StorageError, ValidatorStore},
 };
 use cowboy_engine::{
-    chain::{Block, Execution, Genesis, State, execute},
+    chain::{Block, Execution, Genesis, State, execute_on},
     primitives::{Hash, Height, codec::to_vec},
 };
-use std::fmt;
+use cowboy_pvm::machine::Machine;
+use std::{fmt, sync::Arc};
 
 /// Number of faults after which a check ends.
 const FAULTS: usize = 10;
@@ -30,6 +32,8 @@ impl fmt::Display for StoreFault {
 
 struct Check<'a> {
     store: &'a ValidatorStore,
+    /// Runs actors in Python.
+    machine: Option<Arc<Machine>>,
     faults: Vec<StoreFault>,
 }
 
@@ -38,7 +42,7 @@ struct Check<'a> {
 /// blocks have been dropped, execution starts at the oldest snapshot of the state. Returns at most
 /// [`FAULTS`] faults.
 pub fn all(store: &ValidatorStore, genesis: &Genesis) -> Vec<StoreFault> {
-    let mut check = Check { store, faults: Vec::new() };
+    let mut check = Check { store, machine: None, faults: Vec::new() };
     if let Err(error) = check.run(genesis) {
         check.found("index", error);
     }
@@ -52,6 +56,7 @@ impl Check<'_> {
     }
 
     fn run(&mut self, genesis: &Genesis) -> Result<(), LedgerError> {
+        self.machine = machines::of(&genesis.params)?;
         for line in self.store.integrity()? {
             self.found("index", line);
         }
@@ -108,7 +113,7 @@ impl Check<'_> {
 
     fn executed(&mut self, before: &State, block: &Block) -> Option<State> {
         let height = block.header.height;
-        let execution = match execute(before, block) {
+        let execution = match execute_on(borrowed(&self.machine), before, block) {
             Ok(execution) => execution,
             Err(error) => {
                 self.found("blocks", error);

@@ -55,6 +55,8 @@ pub enum FaultKind {
     Committee(#[from] scheme::CommitteeError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    #[error("it cannot be executed here: {0}")]
+    Machine(String),
     #[error("no certificate of it or of the {0} blocks after it proves it final")]
     Unproved(usize),
 }

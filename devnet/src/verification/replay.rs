@@ -19,13 +19,14 @@
 use super::fault::{Fault, FaultKind};
 use crate::{
     consensus::{certificate, scheme::Committee},
+    machines::{self, borrowed},
     types::RawBlock,
 };
 use cowboy_engine::{
     chain::{
         Block, Certificate, Execution, Genesis, GenesisError, Header, State,
         block::{MAX_OPEN, certify},
-        execute,
+        execute_on,
     },
     primitives::{Hash, Height, codec::from_slice},
 };
@@ -291,7 +292,9 @@ impl Replay {
         let Waiting { block, hash, said_root, certificates, .. } = waiting;
         let height = block.header.height;
         self.check(&block)?;
-        let execution = execute(&self.state, &block)?;
+        let machine = machines::of(self.state.params())
+            .map_err(|error| FaultKind::Machine(error.to_string()))?;
+        let execution = execute_on(borrowed(&machine), &self.state, &block)?;
         let root = execution.state.root();
         if said_root != root {
             self.note(height, FaultKind::StateRoot { said: said_root, expected: root });

@@ -28,6 +28,9 @@ pub const MAX_HANDLER_BYTES: usize = 256;
 /// messages may be.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
+/// Bytes that the chain keeps of a message or transfer: its event.
+pub const EVENT_BYTES: usize = 64;
+
 /// A call of a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -106,10 +109,22 @@ pub const DEFAULT_HANDLER: &str = "handle_timer";
 /// The handler that a timer calls and the handler's payload: from the timer, otherwise from its
 /// payload's envelope, otherwise [`DEFAULT_HANDLER`].
 pub fn called(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
+    by_envelope(handler, payload, envelope::open)
+}
+
+/// As [`called`], for an actor in Python.
+pub fn called_in_python(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
+    by_envelope(handler, payload, envelope::open_in_python)
+}
+
+fn by_envelope(
+    handler: Option<&str>,
+    payload: &[u8],
+    open: impl Fn(&[u8]) -> Option<(String, Vec<u8>)>,
+) -> (String, Vec<u8>) {
     match handler {
         Some(handler) => (handler.to_owned(), payload.to_vec()),
-        None => envelope::open(payload)
-            .unwrap_or_else(|| (DEFAULT_HANDLER.to_owned(), payload.to_vec())),
+        None => open(payload).unwrap_or_else(|| (DEFAULT_HANDLER.to_owned(), payload.to_vec())),
     }
 }
 

@@ -5,6 +5,7 @@
 //! `{"_handler": "tick", "_payload": "aGVsbG8="}`. Anything else is the payload itself, even an
 //! object that is almost an envelope: a timer never fails because of how its payload is read.
 
+use crate::primitives::cbor::{self, CborValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// The handler and payload that an envelope names; `None` if `payload` is not an envelope.
@@ -29,6 +30,45 @@ pub fn open(payload: &[u8]) -> Option<(String, Vec<u8>)> {
         }
     }
     rest.0.is_empty().then_some((handler?, inner.unwrap_or_default()))
+}
+
+/// Maximum length of a handler's name in an envelope of an actor in Python, in bytes.
+const MAX_CALLED_BYTES: usize = 256;
+
+/// As [`open`], for actors in Python (spec pvm.md §2): a map in CBOR of exactly `_handler` and
+/// `_payload`, which is bytes, as the SDK makes it; or an object in JSON with `_handler`, whose
+/// `_payload`, or everything else if there is no such key, is the handler's payload in JSON.
+pub fn open_in_python(payload: &[u8]) -> Option<(String, Vec<u8>)> {
+    if let Ok(CborValue::Map(entries)) = cbor::decode(payload) {
+        return match &entries[..] {
+            [
+                (CborValue::Text(handler), name),
+                (CborValue::Text(inner), CborValue::Bytes(bytes)),
+            ] if handler == "_handler" && inner == "_payload" => {
+                Some((name_of_handler(name)?, bytes.clone()))
+            }
+            _ => None,
+        };
+    }
+    let CborValue::Map(mut entries) = cbor::from_json(std::str::from_utf8(payload).ok()?).ok()?
+    else {
+        return None;
+    };
+    let mut take = |name: &str| {
+        let named = |(key, _): &(CborValue, CborValue)| *key == CborValue::Text(name.to_owned());
+        let at = entries.iter().position(named)?;
+        Some(entries.remove(at).1)
+    };
+    let handler = name_of_handler(&take("_handler")?)?;
+    let inner = take("_payload").unwrap_or(CborValue::Map(entries));
+    Some((handler, inner.to_json()?.into_bytes()))
+}
+
+fn name_of_handler(name: &CborValue) -> Option<String> {
+    match name {
+        CborValue::Text(name) if (1..=MAX_CALLED_BYTES).contains(&name.len()) => Some(name.clone()),
+        _ => None,
+    }
 }
 
 /// The bytes left to read.
@@ -78,6 +118,38 @@ impl Rest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn envelopes_of_actors_in_python_are_those_of_the_sdk() {
+        let check = |payload: &[u8], expected: Option<(&str, &[u8])>| {
+            let got = open_in_python(payload);
+            let got = got.as_ref().map(|(name, inner)| (name.as_str(), inner.as_slice()));
+            assert_eq!(got, expected, "{}", String::from_utf8_lossy(payload));
+        };
+        let text = |text: &str| CborValue::Text(text.to_owned());
+        let map = |entries: &[(&str, CborValue)]| {
+            let entries = entries.iter().map(|(name, value)| (text(name), value.clone()));
+            cbor::encode(&CborValue::Map(entries.collect())).expect("its keys differ")
+        };
+        let bytes = CborValue::Bytes(vec![0xff, 0]);
+        let (handler, payload) = (("_handler", text("tick")), ("_payload", bytes));
+        check(&map(&[handler.clone(), payload.clone()]), Some(("tick", &[0xff, 0])));
+        check(&map(std::slice::from_ref(&handler)), None);
+        check(&map(&[handler.clone(), ("_payload", text("x"))]), None);
+        check(&map(&[handler, payload.clone(), ("other", text("x"))]), None);
+        check(&map(&[("_handler", text("")), payload.clone()]), None);
+        check(&map(&[("_handler", text(&"x".repeat(257))), payload]), None);
+        check(br#"{"_handler":"tick","_payload":"aGk="}"#, Some(("tick", br#""aGk=""#)));
+        check(
+            br#"{"b":[1, "\u00e9"],"_handler":"tick","a":1.5}"#,
+            Some(("tick", "{\"a\":1.5,\"b\":[1,\"\u{e9}\"]}".as_bytes())),
+        );
+        check(br#"{"_payload":1}"#, None);
+        check(br#"{"_handler":7}"#, None);
+        check(b"[1]", None);
+        check(&[0xff, 0xfe], None);
+        check(b"", None);
+    }
 
     #[test]
     fn an_envelope_names_a_handler_and_carries_a_payload() {

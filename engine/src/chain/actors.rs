@@ -9,6 +9,10 @@
 //! loads, uncharged, at most the modules paid for in that many blocks, and small modules: those
 //! stay loaded while they are called, so that an actor that runs often pays only for its own work.
 
+mod key;
+
+pub use key::StoreKey;
+
 use crate::{
     actor::{self, Budget, Error, ErrorKind, Module, Usage},
     primitives::{
@@ -34,8 +38,10 @@ pub struct Actor {
     pub loading: u64,
     /// The last block in which loading was paid for, or renewed for free.
     pub loaded_at: Height,
+    /// The owner of an actor in Python, if it is no longer the deployer.
+    pub new_owner: Option<Address>,
 }
-record!(Actor { deployer, code, deployed_at, retained, loading, loaded_at });
+record!(Actor { deployer, code, deployed_at, retained, loading, loaded_at, new_owner });
 
 /// Number of blocks after which loading a module is paid for again.
 pub const RELOAD_BLOCKS: u64 = 256;
@@ -44,6 +50,11 @@ pub const RELOAD_BLOCKS: u64 = 256;
 pub const SMALL_LOADING: u64 = 50_000;
 
 impl Actor {
+    /// The owner: the deployer, until it hands the actor over.
+    pub fn owner(&self) -> Address {
+        self.new_owner.unwrap_or(self.deployer)
+    }
+
     /// The actor after a call at `height`; `None` if the call does not change it.
     pub const fn called_at(self, height: Height) -> Option<Self> {
         let since = height.since(self.loaded_at);
@@ -69,46 +80,108 @@ pub struct ActorCode(Arc<LoadedCode>);
 
 #[derive(Debug)]
 struct LoadedCode {
+    language: Language,
     source: String,
     module: OnceLock<Result<Module, Error>>,
 }
 
+/// The language of an actor, which decides the machine that runs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// The dialect that the engine evaluates itself.
+    #[default]
+    Starlark,
+    /// Python with the official SDK, which a [`Pvm`](crate::pvm::Pvm) runs.
+    Python,
+}
+
+impl Language {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starlark => "starlark",
+            Self::Python => "python",
+        }
+    }
+}
+
+/// Left out of a record for Starlark.
+impl Encode for Language {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self.name());
+    }
+
+    fn is_absent(&self) -> bool {
+        *self == Self::Starlark
+    }
+}
+
+impl Decode for Language {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.text(16)? {
+            "python" => Ok(Self::Python),
+            _ => Err(DecodeError::Invalid("unknown language of an actor")),
+        }
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self::Starlark)
+    }
+}
+
 impl ActorCode {
-    pub(super) fn new(source: String) -> Self {
-        Self(Arc::new(LoadedCode { source, module: OnceLock::new() }))
+    pub(super) fn new(language: Language, source: String) -> Self {
+        Self(Arc::new(LoadedCode { language, source, module: OnceLock::new() }))
     }
 
     pub(super) fn loaded(source: &str, module: Module) -> Self {
         let module = OnceLock::from(Ok(module));
-        Self(Arc::new(LoadedCode { source: source.to_owned(), module }))
+        let (language, source) = (Language::Starlark, source.to_owned());
+        Self(Arc::new(LoadedCode { language, source, module }))
     }
 
-    /// The key of a source: its keccak256.
-    pub fn hash(source: &str) -> Hash {
-        keccak256(&[source.as_bytes()])
+    /// The key of a source: its keccak256, so the same text has two keys in two languages.
+    pub fn hash(language: Language, source: &str) -> Hash {
+        match language {
+            Language::Starlark => keccak256(&[source.as_bytes()]),
+            Language::Python => keccak256(&[b"cowboy-python-code/v1", source.as_bytes()]),
+        }
+    }
+
+    pub fn language(&self) -> Language {
+        self.0.language
     }
 
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// The module. Fails only if the source was not deployed under these parameters, as in a
-    /// snapshot that was tampered with.
+    /// The module of a Starlark actor. Fails only if the source was not deployed under these
+    /// parameters, as in a snapshot that was tampered with.
     pub fn module(&self, params: &actor::ActorParams) -> Result<&Module, &Error> {
         let unlimited = Budget { cycles: u64::MAX, cells: u64::MAX };
         self.0.module.get_or_init(|| Module::load(&self.0.source, params, unlimited).1).as_ref()
     }
 }
 
+/// Text in Starlark, bytes in Python.
 impl Encode for ActorCode {
     fn encode(&self, w: &mut Writer) {
-        w.text(&self.0.source);
+        match self.0.language {
+            Language::Starlark => w.text(&self.0.source),
+            Language::Python => w.bytes(self.0.source.as_bytes()),
+        }
     }
 }
 
 impl Decode for ActorCode {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.text(usize::MAX).map(|source| Self::new(source.to_owned()))
+        if r.is_text() {
+            let source = r.text(usize::MAX)?.to_owned();
+            return Ok(Self::new(Language::Starlark, source));
+        }
+        let source = String::from_utf8(r.bytes(usize::MAX)?.to_vec());
+        let source = source.map_err(|_| DecodeError::Invalid("a source that is not UTF-8"))?;
+        Ok(Self::new(Language::Python, source))
     }
 }
 

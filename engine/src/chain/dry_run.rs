@@ -6,6 +6,7 @@
 //! for a transaction whose hash is zero.
 
 use super::{
+    actors::{Language, StoreKey},
     event::EventKind,
     state::State,
     transition::{
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     actor::{self, Budget, Usage},
     primitives::{Address, Hash, Height, Wei},
+    pvm::Pvm,
     timer::{Ids, eip1559},
 };
 
@@ -41,7 +43,9 @@ pub struct DryRun {
     pub height: Height,
     /// Usage on top of the intrinsic part of a transaction, whether or not the call succeeded.
     pub usage: Usage,
-    /// The handler's return value as JSON, or why it failed.
+    /// The language of the actor.
+    pub language: Language,
+    /// The handler's return value as JSON, or any bytes in Python, or why it failed.
     pub result: Result<Vec<u8>, CallFailure>,
     /// Log lines with their actors, in order; kept on failure.
     pub log: Vec<(Address, String)>,
@@ -57,39 +61,51 @@ pub struct DryRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreChange {
     pub actor: Address,
-    pub key: String,
-    /// JSON; absent if the key had no value.
+    pub language: Language,
+    pub key: StoreKey,
+    /// JSON, or any bytes if the actor is in Python; absent if the key had no value.
     pub before: Option<Vec<u8>>,
-    /// JSON; absent if the key has no value.
+    /// Likewise; absent if the key has no value.
     pub after: Option<Vec<u8>>,
 }
 
-/// Executes `trial` in the block after `state`'s head.
+/// Executes `trial` in the block after `state`'s head, without a machine for actors in Python.
 pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
+    dry_run_on(None, state, trial)
+}
+
+/// Executes `trial` in the block after `state`'s head. `pvm` runs actors in Python.
+pub fn dry_run_on(pvm: Option<&dyn Pvm>, state: &State, trial: &Trial) -> DryRun {
     let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance } = *trial;
-    let place = state.next_place(Hash::ZERO, Some(sender));
+    let place = state.next_place(pvm, Hash::ZERO, Some(sender));
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
     let first = PendingCall { sender, to: actor, handler, payload, value };
-    let ActorEffects { usage, result, log, deliveries, mut events, written, .. } =
+    let ActorEffects { usage, language, result, log, deliveries, mut events, written, .. } =
         actors::call(&mut after, (&place, &ids), first, budget);
     let mut changes = Vec::new();
     if result.is_err() {
         events.clear();
     } else {
         changes.extend(written.into_iter().filter_map(|(actor, key)| {
-            let stored = |state: &State| state.stored_at(&actor, &key).map(<[u8]>::to_vec);
+            let stored = |state: &State| state.stored_at(&actor, key.clone()).map(<[u8]>::to_vec);
             let (before, after) = (stored(state), stored(&after));
-            (before != after).then_some(StoreChange { actor, key, before, after })
+            let language = state.language(&actor);
+            (before != after).then_some(StoreChange { actor, language, key, before, after })
         }));
     }
-    DryRun { height: place.height, usage, result, log, deliveries, events, changes }
+    DryRun { height: place.height, usage, language, result, log, deliveries, events, changes }
 }
 
 impl State {
     /// Where actors run in a block of its own after this state: one higher, one millisecond later.
-    pub(super) fn next_place(&self, cause: Hash, sender: Option<Address>) -> BlockContext {
+    pub(super) fn next_place<'a>(
+        &self,
+        pvm: Option<&'a dyn Pvm>,
+        cause: Hash,
+        sender: Option<Address>,
+    ) -> BlockContext<'a> {
         let height = self.height().next();
         BlockContext {
             parent: self.head_hash(),
@@ -98,6 +114,7 @@ impl State {
             cause,
             sender,
             terms: self.timer_terms(height),
+            pvm,
             watched: false,
         }
     }
@@ -117,7 +134,7 @@ pub struct AgentTrial {
 /// Calls `getGasBid` of an agent in the block after `state`'s head, within the limits that the
 /// chain sets. The timer is taken to be due in that block, unless the given context says otherwise.
 pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
-    let place = state.next_place(Hash::ZERO, None);
+    let place = state.next_place(None, Hash::ZERO, None);
     let mut context = agents::context(state, &place, trial.owner, place.height);
     for (field, given) in context.iter_mut().zip(trial.given) {
         *field = given.unwrap_or(*field);
@@ -137,6 +154,7 @@ pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
         format!("{{{}}}", fields.join(",")).into_bytes()
     };
     DryRun {
+        language: Language::Starlark,
         height: place.height,
         usage,
         result: bid.map(json).map_err(CallFailure::from),

@@ -18,10 +18,10 @@ pub mod timers;
 pub mod transaction;
 pub mod transition;
 
-pub use actors::{Actor, ActorCode};
+pub use actors::{Actor, ActorCode, Language, StoreKey};
 pub use block::{Block, Certificate, Executed, Header, OpenAncestor, Round, Vote};
 pub use committee::{GenesisValidator, MAX_VALIDATORS, Roster, SubsetEpoch};
-pub use dry_run::{AgentTrial, DryRun, StoreChange, Trial, dry_run, dry_run_agent};
+pub use dry_run::{AgentTrial, DryRun, StoreChange, Trial, dry_run, dry_run_agent, dry_run_on};
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner};
 pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, quote};
@@ -42,7 +42,7 @@ pub use timers::Lane;
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{
     CallFailure, Derived, DrawRecord, Execution, ExecutionError, FailedMessage, FailureKind,
-    MAX_DELIVERIES, MAX_WAITING_BYTES, TaskError, check_completion, execute,
+    MAX_DELIVERIES, MAX_WAITING_BYTES, TaskError, check_completion, execute, execute_on,
 };
 
 #[cfg(test)]

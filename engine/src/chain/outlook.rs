@@ -293,7 +293,7 @@ pub enum QuoteError {
 pub fn quote(state: &State, id: &Hash) -> Result<Quote, QuoteError> {
     let mut timer = state.timer(id).ok_or(QuoteError::UnknownTimer(*id))?;
     let gba = timer.gba.ok_or(QuoteError::NoAgent(*id))?;
-    let place = state.next_place(*id, None);
+    let place = state.next_place(None, *id, None);
     let context = agents::context(state, &place, timer.actor, timer.height);
     let agents::AgentAnswer { usage, bid: answer, .. } =
         agents::ask(state, &place, (gba, timer.actor), &context);

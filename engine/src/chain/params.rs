@@ -6,7 +6,7 @@ use crate::{
     fees::meter::GENESIS_BASEFEE,
     job::SeedRule,
     presence::{Connectivity, Phase, ThresholdRule},
-    primitives::{Address, Wei},
+    primitives::{Address, Hash, Wei},
     record, timer,
 };
 
@@ -16,6 +16,32 @@ pub const EPOCH_BLOCKS: u64 = 256;
 /// The minimum: a certificate for a block may arrive this many blocks later, with the votes of the
 /// block's own epoch.
 pub const MIN_EPOCH_BLOCKS: u64 = 8;
+
+record! {
+    /// What a chain's actors in Python run on, and what their work costs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PythonTerms {
+        /// [`Pvm::tuple`](crate::pvm::Pvm::tuple) of every node's machine.
+        pub tuple: Hash,
+        /// Fuel that a cycle buys.
+        pub fuel_per_cycle: u64,
+        /// Cycles of a fresh instance, paid by each call.
+        pub instance: u64,
+    }
+}
+
+/// The dearest kinds of work take 0.29 ns per fuel and 28 ns per cycle (docs/performance.md), so
+/// that fuel costs half of what cycles of Starlark do.
+pub const FUEL_PER_CYCLE: u64 = 200;
+/// A fresh instance and the thread for it take 1 to 2 ms of the processor, as long as the dearest
+/// 35,000 to 70,000 cycles.
+pub const INSTANCE_CYCLES: u64 = 40_000;
+
+impl PythonTerms {
+    pub const fn on(tuple: Hash) -> Self {
+        Self { tuple, fuel_per_cycle: FUEL_PER_CYCLE, instance: INSTANCE_CYCLES }
+    }
+}
 
 record! {
     /// Parameters of a chain.
@@ -31,6 +57,8 @@ record! {
         /// Cycle and cell basefee of block 1.
         pub genesis_basefee: Wei = Wei::new(GENESIS_BASEFEE),
         pub actors: actor::ActorParams = actor::ActorParams::default(),
+        /// The machine of actors in Python; absent: the chain has none.
+        pub python: Option<PythonTerms> = None,
         pub timers: timer::Params = timer::Params::default(),
         /// How tasks are proved, and the initial values of the governed bond parameters.
         pub tasks: tasks::TaskParams = tasks::TaskParams::default(),

@@ -1,5 +1,6 @@
 //! Receipts: the outcome of each transaction of a block.
 
+use super::actors::Language;
 use crate::{
     actor::Usage,
     primitives::{
@@ -173,19 +174,22 @@ pub struct ActorReceipt {
     /// Usage of the deployment or of all calls, on top of the intrinsic part: cycles by cause,
     /// cells.
     pub usage: Usage,
-    /// The return value of the handler that the transaction called, as JSON; empty for a deployment
-    /// or a failure.
+    /// The language of that actor.
+    pub language: Language,
+    /// The return value of the handler that the transaction called, as JSON, or any bytes in
+    /// Python; empty for a failure and a deployment in Starlark.
     pub result: Vec<u8>,
     /// Lines that actors printed and logged, each with its actor, in order; kept on failure.
     pub log: Vec<(Address, String)>,
     /// Number of calls begun: the transaction's own and one per message.
     pub deliveries: u32,
 }
-record!(ActorReceipt { actor, usage, result, log, deliveries });
+record!(ActorReceipt { actor, usage, language, result, log, deliveries });
 
 impl ActorReceipt {
     pub fn none(actor: Address) -> Self {
         let usage = Usage::default();
-        Self { actor, usage, result: Vec::new(), log: Vec::new(), deliveries: 0 }
+        let language = Language::Starlark;
+        Self { actor, usage, language, result: Vec::new(), log: Vec::new(), deliveries: 0 }
     }
 }

@@ -11,7 +11,7 @@ pub use money::{Burned, MoneyError, Supply};
 pub use root::{PARTS, Part};
 
 use super::{
-    actors::{Actor, ActorCode},
+    actors::{Actor, ActorCode, StoreKey},
     block::Header,
     committee::{GenesisValidator, Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
     params::Params,
@@ -27,7 +27,7 @@ use crate::{
     presence::{self, Bitmap, Connectivity, Migration, Phase, ThresholdRule},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
-        codec::{DecodeError, from_slice, to_vec},
+        codec::{Decode, DecodeError, Encode, Reader, Writer, from_slice, to_vec},
         merkle::Map,
     },
     record,
@@ -72,6 +72,69 @@ pub(super) struct PendingCallback {
 }
 record!(PendingCallback { job_id, result });
 
+/// A message from an actor in Python that the next block delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingMessage {
+    pub(super) from: Address,
+    pub(super) to: Address,
+    pub(super) payload: Arc<Vec<u8>>,
+    /// The transaction, the timer or the job that caused it.
+    pub(super) cause: Hash,
+}
+record!(PendingMessage { from, to, payload, cause });
+
+/// Messages that wait, in the order in which they were sent. A state leaves them out when there are
+/// none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbox(pub(super) Arc<Vec<PendingMessage>>);
+
+/// Maximum number of messages that wait, of all actors, and of bytes of their payloads. Every
+/// block's root is computed from them, and a state is cloned before each delivery.
+const MAX_OUTBOX: usize = 4_096;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// The share of both that one actor can take, so that it does not lock out the others.
+const SHARES: usize = 16;
+const BYTE_SHARES: usize = 4;
+
+impl Outbox {
+    /// Appends a message; returns false if too many wait, of all actors or of this one.
+    pub(super) fn push(&mut self, message: PendingMessage) -> bool {
+        let room = |from: Option<Address>, shares: usize, byte_shares: usize| {
+            let counts = |waiting: &&PendingMessage| from.is_none_or(|from| waiting.from == from);
+            let waiting = self.0.iter().filter(counts);
+            let lengths = waiting.map(|waiting| waiting.payload.len());
+            let (count, bytes) = lengths.fold((0, 0), |(n, sum), length| (n + 1, sum + length));
+            count < MAX_OUTBOX / shares
+                && bytes + message.payload.len() <= MAX_MESSAGE_BYTES / byte_shares
+        };
+        let fits = room(None, 1, 1) && room(Some(message.from), SHARES, BYTE_SHARES);
+        if fits {
+            Arc::make_mut(&mut self.0).push(message);
+        }
+        fits
+    }
+}
+
+impl Encode for Outbox {
+    fn encode(&self, w: &mut Writer) {
+        self.0.encode(w);
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Decode for Outbox {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Decode::decode(r).map(Self)
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self::default())
+    }
+}
+
 record! {
     /// A chain after one of its blocks. Clones share structure, so cloning is O(1).
     #[derive(Clone, Debug)]
@@ -91,9 +154,10 @@ record! {
         pub(super) mru: Map<(Address, JobKind), MruRecord>,
         /// Callbacks still to be made, in the order in which their jobs ended.
         pub(super) callbacks: Arc<Vec<PendingCallback>>,
+        pub(super) outbox: Outbox,
         pub(super) actors: Map<Address, Actor>,
         pub(super) code: Map<Hash, ActorCode>,
-        pub(super) storage: Map<(Address, String), Vec<u8>>,
+        pub(super) storage: Map<(Address, StoreKey), Vec<u8>>,
         pub(super) timers: Timers,
         pub(super) tasks: Tasks,
         pub(super) basefee_cycle: Wei,

@@ -6,7 +6,7 @@
 //! height and time. The basefees stay at zero unless the chain [charges](Setup::charge).
 
 use super::{
-    actors::ActorCode,
+    actors::{ActorCode, Language},
     block::{Block, Header, Round, certificates_root, transactions_root},
     committee::GenesisValidator,
     event::EventKind,
@@ -82,7 +82,7 @@ impl Suite {
             true => start.charge(),
             false => start.hold_prices(),
         }
-        let (deployer, hash) = (account("sender"), ActorCode::hash(source));
+        let (deployer, hash) = (account("sender"), ActorCode::hash(Language::Starlark, source));
         start.state.code.insert(hash, ActorCode::loaded(source, module.clone()));
         let (height, loading) = (start.height(), usage.cycles());
         let actor = super::Actor {
@@ -92,6 +92,7 @@ impl Suite {
             retained: module.retained(),
             loading,
             loaded_at: height,
+            new_owner: None,
         };
         start.state.actors.insert(account("self"), actor);
         start.fund(account("self"), setup.balance).expect("nothing was there before");
@@ -141,7 +142,7 @@ impl TestChain {
     }
 
     /// The place of a transaction of `sender`: in the newest block, after its timers.
-    fn place(&self, sender: Address) -> BlockContext {
+    fn place(&self, sender: Address) -> BlockContext<'static> {
         let head = self.state.head();
         BlockContext {
             parent: head.parent,
@@ -150,6 +151,7 @@ impl TestChain {
             cause: self.cause(),
             sender: Some(sender),
             terms: self.state.timer_terms(head.height),
+            pvm: None,
             watched: true,
         }
     }
@@ -396,7 +398,7 @@ impl Chain for TestChain {
         let mut timers: Vec<_> = self.state.timers.queue.iter().collect();
         timers.sort_unstable_by_key(|timer| timer.seq);
         let waiting = |timer: crate::timer::Timer| {
-            let (handler, payload) = timer.call();
+            let (handler, payload) = self.state.called_by(&timer);
             Waiting {
                 timer_id: timer.id,
                 actor: timer.actor,

@@ -18,6 +18,7 @@ use crate::{
     },
     presence::{Bitmap, canonical},
     primitives::{Address, Hash, Height, SecretKey, Wei},
+    pvm::Pvm,
     registry::{Capabilities, JobKind, MIN_STAKE},
     wire::{GoodbyeReason, JobResult},
 };
@@ -29,6 +30,7 @@ mod failures;
 mod jobs;
 mod migration;
 mod modes;
+mod python;
 mod seeds;
 mod tasks;
 mod testing;
@@ -105,12 +107,14 @@ struct Chain {
     supply: Wei,
     /// Whether each block carries its parent's certificate, with all runners present.
     certify: bool,
+    /// Runs actors in Python.
+    pvm: Option<Box<dyn Pvm>>,
 }
 
 impl Chain {
     fn new(genesis: &Genesis) -> Self {
         let state = genesis.state().unwrap();
-        Self { supply: state.supply().total(), state, certify: true }
+        Self { supply: state.supply().total(), state, certify: true, pvm: None }
     }
 
     fn certificate(&self) -> Certificate {
@@ -151,7 +155,7 @@ impl Chain {
     fn push(&mut self, transactions: Vec<SignedTransaction>) -> Execution {
         let block = self.block(transactions);
         assert_eq!(Block::from_bytes(&block.to_bytes()), Ok(block.clone()));
-        let execution = execute(&self.state, &block).unwrap();
+        let execution = execute_on(self.pvm.as_deref(), &self.state, &block).unwrap();
         self.state = execution.state.clone();
         assert_eq!(self.state.supply().total(), self.supply, "money is conserved");
         let snapshot = State::from_bytes(&self.state.to_bytes()).unwrap();

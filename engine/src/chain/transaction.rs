@@ -5,10 +5,11 @@ mod payload;
 
 pub use excuse::Excuse;
 pub use payload::{
-    CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer, GrantEntitlement,
-    Payload, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure, Reveal,
-    RevealResults, RevokeEntitlement, SetParameter, SetPhase, SignedCommitment, SlashRunner,
-    SubmitResult, Transfer, UpdateRunner, UpdateTimerConfig,
+    CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, DeployPython, ExtendTimer,
+    GrantEntitlement, InitCall, MAX_SALT, Payload, RegisterRunner, RemoveValidator,
+    ReportEquivocation, ReportFailure, Reveal, RevealResults, RevokeEntitlement, SetParameter,
+    SetPhase, SignedCommitment, SlashRunner, SubmitResult, Transfer, TransferOwnership,
+    UpdateRunner, UpdateTimerConfig,
 };
 
 use crate::{

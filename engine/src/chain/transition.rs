@@ -5,7 +5,8 @@
 //!    if an advance is due.
 //! 2. Proposals for H come into force. Timers: when an epoch begins, its timers enter the ring;
 //!    those of H become due.
-//! 3. Transactions execute in order.
+//! 3. Messages that actors in Python sent in earlier blocks are delivered; transactions execute in
+//!    order.
 //! 4. Due timers fire or are removed; before step 3 under `gba-auction`.
 //! 5. Jobs: commitments close, deadlines pass, and new and waiting jobs are drawn.
 //! 6. Actors are called back about the ends of jobs, in the order in which the jobs ended.
@@ -23,14 +24,16 @@ mod fees;
 mod governance;
 mod jobs;
 pub(super) mod lane;
+mod messages;
 mod penalties;
 mod results;
 mod tasks;
 mod timers;
 mod transactions;
 
+pub use crate::fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES};
 pub use actors::{CallFailure, FailedMessage, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES};
-pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
+pub use callbacks::DISPATCHER;
 pub use jobs::{JobError, candidates_root};
 pub use penalties::check_equivocation;
 pub use results::{
@@ -57,6 +60,7 @@ use crate::{
     },
     presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
+    pvm::Pvm,
     record,
     registry::{Order, PoolError, RegistryError},
     timer::{Bid, ParameterError, Policy, ScheduleTerms, TimerError},
@@ -184,6 +188,8 @@ enum TransactionFailure {
     Spec(#[from] SpecError),
     #[error(transparent)]
     Task(#[from] TaskError),
+    #[error(transparent)]
+    Ownership(#[from] transactions::OwnershipError),
 }
 
 /// What a test of actors sees of a block, in addition to its execution.
@@ -193,22 +199,33 @@ pub(super) struct Watch {
     pub effects: Vec<(Address, Effect)>,
 }
 
-/// Executes `block` on the state of its parent.
+/// Executes `block` on the state of its parent, without a machine for actors in Python.
 pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionError> {
-    run(parent, block, None).map(|(execution, _)| execution)
+    execute_on(None, parent, block)
+}
+
+/// Executes `block` on the state of its parent. `pvm` runs actors in Python; its tuple must be that
+/// of the chain's parameters.
+pub fn execute_on(
+    pvm: Option<&dyn Pvm>,
+    parent: &State,
+    block: &Block,
+) -> Result<Execution, ExecutionError> {
+    run(parent, block, pvm, None).map(|(execution, _)| execution)
 }
 
 pub(super) fn execute_watched(
     parent: &State,
     block: &Block,
 ) -> Result<(Execution, Watch), ExecutionError> {
-    let (execution, watch) = run(parent, block, Some(Watch::default()))?;
+    let (execution, watch) = run(parent, block, None, Some(Watch::default()))?;
     Ok((execution, watch.unwrap_or_default()))
 }
 
 fn run(
     parent: &State,
     block: &Block,
+    pvm: Option<&dyn Pvm>,
     watch: Option<Watch>,
 ) -> Result<(Execution, Option<Watch>), ExecutionError> {
     let header = &block.header;
@@ -222,6 +239,7 @@ fn run(
     let mut run = Run {
         parent,
         block,
+        pvm,
         state: parent.clone(),
         events: Vec::new(),
         transaction: None,
@@ -252,11 +270,13 @@ fn run(
     if timers_first {
         run.fire_timers(&mut lane);
     }
+    let messages = run.state.outbox.0.clone();
     let receipts = block.transactions.iter().map(|signed| run.transaction(signed)).collect();
     run.transaction = None;
     if !timers_first {
         run.fire_timers(&mut lane);
     }
+    run.deliver(&messages);
     run.pass_deadlines();
     let draws = run.draw_jobs();
     run.call_back();
@@ -272,6 +292,7 @@ fn run(
 struct Run<'a> {
     parent: &'a State,
     block: &'a Block,
+    pvm: Option<&'a dyn Pvm>,
     state: State,
     events: Vec<Event>,
     /// The transaction under execution; events are attributed to it.
@@ -295,7 +316,7 @@ struct Run<'a> {
     watch: Option<Watch>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     fn height(&self) -> Height {
         self.block.header.height
     }
@@ -358,7 +379,7 @@ impl Run<'_> {
     }
 
     /// The place where actors run for `cause`, a transaction or a timer.
-    fn place(&self, cause: Hash, sender: Option<Address>) -> BlockContext {
+    fn place(&self, cause: Hash, sender: Option<Address>) -> BlockContext<'a> {
         let header = &self.block.header;
         BlockContext {
             parent: header.parent,
@@ -367,6 +388,7 @@ impl Run<'_> {
             cause,
             sender,
             terms: self.terms,
+            pvm: self.pvm,
             watched: self.watch.is_some(),
         }
     }

@@ -16,6 +16,17 @@ pub const GENESIS_BASEFEE: u128 = 1_000;
 /// Cycles that every transaction pays, in addition to a cell per byte.
 pub const INTRINSIC_CYCLES: u64 = 21_000;
 
+/// The maximum number of cycles of a call that the chain makes: a callback, or the delivery of a
+/// message.
+pub const CALLBACK_CYCLES: u64 = 1_000_000;
+/// The maximum number of cells of such a call.
+pub const CALLBACK_CELLS: u64 = 100_000;
+
+/// The most cycles that a continuation can ask for: as many as a block has for all callbacks.
+pub const MAX_RESUME_CYCLES: u64 = MAX_BLOCK_CYCLES / 4;
+/// The most cells that a continuation can ask for.
+pub const MAX_RESUME_CELLS: u64 = MAX_BLOCK_CELLS / 4;
+
 /// The cost of a kind of transaction beyond the intrinsic part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {

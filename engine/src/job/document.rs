@@ -96,7 +96,7 @@ fn callback(mut fields: ObjectFields) -> Read<Callback> {
     let actor: Address = fields.parsed("actor")?.ok_or_else(|| fields.missing("actor"))?;
     let handler = fields.text("handler")?.ok_or_else(|| fields.missing("handler"))?;
     fields.end()?;
-    Ok(Callback { actor, handler })
+    Ok(Callback { actor, handler, resume: None })
 }
 
 fn work(kind: JobKind, mut fields: ObjectFields) -> Read<Work> {
@@ -117,6 +117,7 @@ fn work(kind: JobKind, mut fields: ObjectFields) -> Read<Work> {
             temperature_milli: fields.small("temperature_milli")?,
             seed: fields.number("seed")?,
             embedding_model: fields.text("embedding_model")?,
+            response_schema: fields.json("response_schema")?,
         }),
         JobKind::Http => Work::Http(HttpWork {
             method: fields.text("method")?.unwrap_or_else(|| "GET".into()),

@@ -45,8 +45,19 @@ record!(Bounds { max_return_bytes, expected_execution_ms, data_format, max_memor
 pub struct Callback {
     pub actor: Address,
     pub handler: String,
+    /// The continuation that the result resumes, if an actor in Python asked for the job.
+    pub resume: Option<Continuation>,
 }
-record!(Callback { actor, handler });
+record!(Callback { actor, handler, resume });
+
+/// A continuation of an actor in Python, and what the call that resumes it may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    pub cid: Vec<u8>,
+    pub cycles: u64,
+    pub cells: u64,
+}
+record!(Continuation { cid, cycles, cells });
 
 record! {
     /// A job as its submitter signs it.

@@ -52,8 +52,18 @@ pub struct LlmWork {
     /// The model that embeds the answer. With it the result is a JSON object of `text`, `model` and
     /// `embedding`, without it the answer's text.
     pub embedding_model: Option<String>,
+    /// The JSON Schema of the answer, which the endpoint is asked to keep to.
+    pub response_schema: Option<String>,
 }
-record!(LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model });
+record!(LlmWork {
+    model,
+    messages,
+    max_tokens,
+    temperature_milli,
+    seed,
+    embedding_model,
+    response_schema
+});
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ pub struct Address(pub [u8; 20]);
 
 impl Address {
     pub const DISPATCHER: Self = Self::system(0x02);
+    /// Where all tokens of actors in Python are stored.
+    pub const TOKENS: Self = Self::system(0x20);
     pub const GOVERNANCE: Self = Self::system(0x09);
 
     const fn system(number: u8) -> Self {
@@ -22,6 +24,12 @@ impl Address {
     /// (spec chain.md, "Actors").
     pub fn of_actor(deployer: &Self, nonce: u64) -> Self {
         Self::of_digest(&keccak256(&[b"actor", &deployer.0, &nonce.to_be_bytes()]))
+    }
+
+    /// The address of the actor that `deployer` deploys with a salt, from the hash of its code.
+    pub fn of_salted_actor(deployer: &Self, salt: &[u8], code: &Hash) -> Self {
+        let length = [u8::try_from(salt.len()).unwrap_or(u8::MAX)];
+        Self::of_digest(&keccak256(&[b"salted actor", &deployer.0, &length, salt, &code.0]))
     }
 
     /// The last 20 bytes of a digest.

@@ -125,21 +125,23 @@ impl fmt::Debug for Wei {
 }
 
 /// A byte string without leading zeros, big-endian: one form per amount.
-impl Encode for Wei {
+impl Encode for u128 {
     fn encode(&self, w: &mut Writer) {
-        let zeros = (self.0.leading_zeros() / 8) as usize;
-        w.bytes(&self.0.to_be_bytes()[zeros..]);
+        let zeros = (self.leading_zeros() / 8) as usize;
+        w.bytes(&self.to_be_bytes()[zeros..]);
     }
 }
 
-impl Decode for Wei {
+impl Decode for u128 {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let bytes = r.bytes(16)?;
         let mut wide = [0; 16];
         wide[16 - bytes.len()..].copy_from_slice(bytes);
-        Ok(Self(u128::from_be_bytes(wide)))
+        Ok(Self::from_be_bytes(wide))
     }
 }
+
+transparent!(Wei);
 
 macro_rules! gas {
     ($(#[$doc:meta])* $name:ident) => {

@@ -202,6 +202,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A text of at most `limit` bytes.
+    /// Whether the next item is text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.0.datatype(), Ok(minicbor::data::Type::String))
+    }
+
     pub fn text(&mut self, limit: usize) -> Result<&'a str, DecodeError> {
         let text = self.0.str()?;
         bounded(text.len(), limit)?;

@@ -1,8 +1,10 @@
-//! The basis of every other module: identities, hashes, quantities, the codec, JSON's tokens and
-//! the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
+//! The basis of every other module: identities, hashes, quantities, the codec, JSON's tokens,
+//! Python's CBOR and the persistent Merkle map. Nothing here knows a rule of the protocol beyond
+//! its units.
 
 pub mod address;
 pub mod amount;
+pub mod cbor;
 pub mod codec;
 pub mod hash;
 pub mod height;

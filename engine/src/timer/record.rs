@@ -1,7 +1,6 @@
 //! A timer, its id, and the errors of requests about timers.
 
 use crate::{
-    actor::effect::called,
     primitives::{Address, Hash, Height, InCby, Wei, keccak256},
     record,
 };
@@ -32,7 +31,8 @@ record! {
         /// The earliest height at which it fires.
         pub height: Height,
         pub payload: Vec<u8>,
-        /// The handler; absent: the one named in the payload, or the default ([`called`]).
+        /// The handler; absent: the one named in the payload, or
+        /// the default.
         pub handler: Option<String>,
         /// The payer: the actor, or the sender of the scheduling transaction.
         pub fee_payer: Address,
@@ -109,11 +109,6 @@ pub enum TimerError {
 }
 
 impl Timer {
-    /// The handler that a fire calls, and its argument.
-    pub fn call(&self) -> (String, Vec<u8>) {
-        called(self.handler.as_deref(), &self.payload)
-    }
-
     /// Maximum cost of a fire in wei (timers.md §3); saturates beyond 2^128, which exceeds every
     /// balance.
     pub const fn max_cost(&self, cycle_price: Wei, basefee_cell: Wei) -> Wei {

@@ -47,13 +47,18 @@ impl Shell {
 
         let devnets = home.path("").display().to_string().trim_end_matches('/').to_owned();
         let mut command = Command::new("sh");
+        let python = env::var_os("COWBOYCTL_PYTHON");
         for (name, _) in env::vars().filter(|(name, _)| name.starts_with("COWBOYCTL_")) {
             command.env_remove(name);
+        }
+        if let Some(python) = python {
+            command.env("COWBOYCTL_PYTHON", python);
         }
         let mut child = command
             .env("PATH", path)
             .env("HOME", folder.path())
             .env("COWBOYCTL_HOME", &devnets)
+            .env("COWBOYCTL_PVM", home.machines())
             // Pages assume blocks of a second; their output holds for faster ones, too.
             .env("COWBOYCTL_BLOCK_TIME", "100ms")
             .env("NO_COLOR", "1")

@@ -75,15 +75,23 @@ pub const FEATURES: Rule = Rule {
 };
 
 /// Each package of the workspace, and the packages of the workspace on which it may depend.
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("engine", &[]),
+    ("engine/pvm", &["cowboy-engine"]),
     ("devnet/host", &[]),
     ("devnet/lease", &["cowboy-engine", "cowboy-host"]),
-    ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease"]),
+    ("devnet", &["cowboy-engine", "cowboy-host", "cowboy-lease", "cowboy-pvm"]),
     ("devnet/simulation", &["cowboy-engine", "cowboy-host", "cowboy-devnet"]),
     (
         "cli",
-        &["cowboy-engine", "cowboy-host", "cowboy-lease", "cowboy-devnet", "cowboy-simulation"],
+        &[
+            "cowboy-engine",
+            "cowboy-host",
+            "cowboy-lease",
+            "cowboy-pvm",
+            "cowboy-devnet",
+            "cowboy-simulation",
+        ],
     ),
     (
         "tests",

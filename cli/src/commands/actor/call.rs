@@ -6,9 +6,9 @@
 //! is too small is not sent. A dry run without an allowance has no bound and shows what the call
 //! would need.
 
-use super::{address_of, failure, with_margin};
+use super::{address_of, failure, python, with_margin};
 use crate::{
-    args::{self, HeightArg},
+    args::HeightArg,
     commands::{
         account::Inclusion,
         timer::allowance,
@@ -29,7 +29,7 @@ use cowboy_devnet::{
     },
 };
 use cowboy_engine::{
-    actor::{Budget, effect::MAX_PAYLOAD_BYTES},
+    actor::Budget,
     chain::{Payload, transaction::CallActor},
     primitives::Wei,
 };
@@ -44,7 +44,8 @@ pub struct Call {
     actor: String,
     /// The handler to call
     handler: String,
-    /// The payload: text, bytes as 0x-hex, or the contents of @FILE (@- for standard input)
+    /// The payload: text, which an actor in Python gets as CBOR of its JSON; bytes as 0x-hex; or
+    /// the contents of @FILE (@- for standard input)
     #[arg(default_value = "", hide_default_value = true)]
     payload: String,
     /// Amount to send with the call: 1.5cby, or wei
@@ -120,8 +121,8 @@ impl Document for Called {
 
 impl Call {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
         let (devnet, client) = cx.devnet_and_client()?;
+        let payload = python::payload(&client, &self.actor, &self.payload).await?;
         if self.dry_run {
             let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
             cx.ui.document(&tried)?;

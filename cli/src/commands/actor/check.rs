@@ -1,7 +1,9 @@
 //! `actor check`: tells whether a module would deploy, without a devnet.
 
 use super::{
+    analysis,
     module::{BLOCK, ModuleSource},
+    python,
     show::handler_rows,
 };
 use crate::{
@@ -21,7 +23,7 @@ use std::path::PathBuf;
 /// `actor check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The module's file; - for the standard input
+    /// The module's file, in Python if its name ends in .py; - for the standard input
     file: PathBuf,
 }
 
@@ -49,6 +51,9 @@ pub struct Checked {
 impl Check {
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
+        if python::is_python(&self.file) {
+            return analysis::run(cx, &source);
+        }
         let (usage, module) = source.load(&ActorParams::default(), BLOCK)?;
         let handlers: Vec<Handler> = module.handlers().into_iter().map(Into::into).collect();
         if handlers.is_empty() {

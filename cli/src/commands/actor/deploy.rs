@@ -1,6 +1,10 @@
 //! `actor deploy`: loads a module here first, then deploys it on the chain.
 
-use super::{module::ModuleSource, with_margin};
+use super::{
+    module::ModuleSource,
+    python::{self, PythonOptions},
+    with_margin,
+};
 use crate::{
     commands::{
         account::Inclusion,
@@ -14,10 +18,12 @@ use crate::{
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::types::{AddressText, AmountText, HashText, NamedKind, Text, Usage};
+use cowboy_devnet::types::{
+    AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
+};
 use cowboy_engine::{
     actor::Budget,
-    chain::{ActorCode, Payload, transaction::DeployActor},
+    chain::{ActorCode, Language, Payload, transaction::DeployActor},
     fees::meter,
     primitives::Address,
 };
@@ -27,7 +33,7 @@ use std::path::PathBuf;
 /// `actor deploy`.
 #[derive(Debug, Args)]
 pub struct Deploy {
-    /// The module's file; - for the standard input
+    /// The module's file, in Python if its name ends in .py; - for the standard input
     file: PathBuf,
     /// The account that pays: a name, or an address whose key is in the devnet's folder
     #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
@@ -37,6 +43,8 @@ pub struct Deploy {
     naming: Naming,
     #[command(flatten)]
     inclusion: Inclusion,
+    #[command(flatten)]
+    python: PythonOptions,
 }
 
 /// A deployed actor.
@@ -53,7 +61,7 @@ pub struct Deployed {
     deployer_name: Option<String>,
     /// keccak256 of its source.
     code: HashText,
-    /// The names of its handlers.
+    /// The names of its handlers; only a Starlark module's are known.
     handlers: Vec<String>,
     /// The transaction that deployed it.
     transaction: HashText,
@@ -67,6 +75,9 @@ pub struct Deployed {
 
 impl Deploy {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        if python::is_python(&self.file) {
+            return self.run_python(cx).await;
+        }
         let source = ModuleSource::read(&self.file)?;
         let (devnet, client) = cx.devnet_and_client()?;
         let signer = Signer::find(&devnet, &self.from)?;
@@ -79,7 +90,7 @@ impl Deploy {
         };
         let (used, module) = source.load(&parameters.actors.into(), most)?;
         let budget = with_margin(used.cycles(), used.cells);
-        let code = ActorCode::hash(&source.text);
+        let code = ActorCode::hash(Language::Starlark, &source.text);
         let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
         let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
@@ -88,18 +99,54 @@ impl Deploy {
         let transaction = executed.succeeded()?;
         let actor = Address::of_actor(&signer.address(), executed.nonce);
         let name = self.naming.give(&client, NamedKind::Actor, &actor).await?;
-        cx.ui.document(&Deployed {
+        let handlers = module.handlers().into_iter().map(|handler| handler.name).collect();
+        cx.ui.document(&Deployed::of((actor, name), transaction, Text(code), handlers))
+    }
+}
+
+impl Deploy {
+    /// Deploys a module in Python, which only the chain loads.
+    async fn run_python(self, cx: &Context) -> Result<(), CliError> {
+        let source = ModuleSource::read(&self.file)?;
+        let (devnet, client) = cx.devnet_and_client()?;
+        let signer = Signer::find(&devnet, &self.from)?;
+        self.naming.check(&client, NamedKind::Actor).await?;
+        if client.parameters().await?.python.is_none() {
+            return Err(python::no_machine());
+        }
+        let code = ActorCode::hash(Language::Python, &source.text);
+        let (deployment, budget) = self.python.deployment(source.text)?;
+        let payload = Payload::DeployPython(deployment.clone());
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
+        let executed =
+            transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
+        let transaction = executed.succeeded()?;
+        let actor = deployment.address(&signer.address(), executed.nonce);
+        let name = self.naming.give(&client, NamedKind::Actor, &actor).await?;
+        cx.ui.document(&Deployed::of((actor, name), transaction, Text(code), Vec::new()))
+    }
+}
+
+impl Deployed {
+    fn of(
+        (actor, name): (Address, Option<String>),
+        transaction: &Transaction,
+        code: HashText,
+        handlers: Vec<String>,
+    ) -> Self {
+        Self {
             actor: actor.into(),
             name,
             deployer: transaction.sender,
             deployer_name: transaction.sender_name.clone(),
-            code: Text(code),
-            handlers: module.handlers().into_iter().map(|handler| handler.name).collect(),
+            code,
+            handlers,
             transaction: transaction.hash,
             deployed_at: transaction.height,
             usage: transaction.actor.as_ref().map(|receipt| receipt.usage),
             fee: transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip))),
-        })
+        }
     }
 }
 

@@ -1,18 +1,23 @@
 //! `actor`: modules on the chain, their handlers, stores and logs.
 
+pub(super) mod analysis;
 pub(super) mod call;
 pub(super) mod check;
 pub(super) mod deploy;
 mod logs;
 mod module;
+mod pytest;
+mod python;
 mod show;
 pub(super) mod test;
 
 pub use show::{receipt_fields, receipt_log};
 
 use crate::{
+    args,
+    commands::transaction::{self, Signer},
     complete,
-    context::Context,
+    context::{Context, Deadline},
     error::{CliError, Exit},
 };
 use clap::Subcommand;
@@ -24,18 +29,22 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     actor::Budget,
+    chain::{Payload, transaction::TransferOwnership},
     primitives::{Address, Shortfall},
 };
+use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
 pub enum Actor {
     /// Check whether a module would deploy; needs no devnet
     ///
-    /// If it would be refused, the error names the line and column.
+    /// If it would be refused, the error names the line and column. A module in Python is read and
+    /// loaded by the machine that `pvm install` made; findings are errors and warnings.
     Check(check::Check),
     /// Run a module's tests, its functions test_*; needs no devnet
     ///
     /// Each test runs on its own chain with a virtual height, which `mock` moves: docs/actors.md.
+    /// For actors in Python it runs pytest, with the SDK's `SimulatedChain` or on a devnet.
     Test(test::Test),
     /// Deploy a module as an actor
     Deploy(deploy::Deploy),
@@ -65,6 +74,22 @@ pub enum Actor {
     /// Without --cycles and --cells the call is tried on the newest state first. If it would fail
     /// there, it is not sent; otherwise its limits are what the trial used and a quarter more.
     Call(call::Call),
+    /// Hand an actor in Python over to another owner
+    Transfer {
+        /// The actor: a name, its address or enough of its beginning, or latest
+        #[arg(add = ArgValueCandidates::new(complete::actors))]
+        actor: String,
+        /// The new owner: an account's name, or an address
+        #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
+        to: String,
+        /// The owner, who signs: a name, or an address whose key is in the devnet's folder
+        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        /// Maximum time to wait for its block
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
+        timeout: Duration,
+    },
     /// Show what an actor logged and emitted, and how calls to it failed
     Logs(logs::Logs),
 }
@@ -73,7 +98,7 @@ impl Actor {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Check(check) => check.run(cx),
-            Self::Test(test) => test.run(cx),
+            Self::Test(test) => test.run(cx).await,
             Self::Deploy(deploy) => deploy.run(cx).await,
             Self::Ls { deployer, limit } => {
                 let query = ActorQuery { deployer, limit: Some(limit) };
@@ -82,6 +107,18 @@ impl Actor {
             Self::Show { actor, prefix, limit } => {
                 let query = StoreQuery { prefix, from: None, limit: Some(limit) };
                 cx.ui.document(&cx.client()?.actor(&actor, &query).await?)
+            }
+            Self::Transfer { actor, to, from, timeout } => {
+                let (devnet, client) = cx.devnet_and_client()?;
+                let signer = Signer::find(&devnet, &from)?;
+                let address = address_of(&client, &actor).await?;
+                let owner = *client.account(&to).await?.address;
+                let transfer = TransferOwnership { actor: address, owner };
+                let payload = Payload::TransferOwnership(transfer);
+                let deadline = Deadline::after(timeout);
+                transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
+                let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+                cx.ui.document(&client.actor(&address.to_string(), &query).await?)
             }
             Self::Call(call) => call.run(cx).await,
             Self::Logs(logs) => logs.run(cx).await,

@@ -10,6 +10,7 @@ use crate::{
 use cowboy_devnet::types::{
     Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, Handler, LogLine, Usage,
 };
+use cowboy_engine::chain::Language;
 use serde_json::Value;
 
 impl Row for ActorSummary {
@@ -37,19 +38,26 @@ pub fn handler_rows(handlers: &[Handler]) -> impl Iterator<Item = Vec<String>> {
 
 impl Document for Actor {
     fn text(&self) -> String {
+        let in_python = self.language == Language::Python.name();
         let head = fields(&[
             ("actor", named(self.name.as_deref(), &self.actor)),
             ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
             ("code", self.code.to_string()),
             ("deployed at", self.deployed_at.to_string()),
             ("balance", amount(*self.balance)),
-            ("retained", format!("{} bytes", self.retained)),
+            match in_python {
+                false => ("retained", format!("{} bytes", self.retained)),
+                true => ("owner", self.owner.to_string()),
+            },
         ]);
         let state = self.state.iter().map(|e| vec![e.key.clone(), brief(&e.value)]);
         let more = |next: &String| format!("more from `{next}` on: --limit, --prefix");
         paragraphs([
             head,
-            table(&["handler", ">line"], handler_rows(&self.handlers)),
+            match in_python {
+                false => table(&["handler", ">line"], handler_rows(&self.handlers)),
+                true => String::new(),
+            },
             any_table(&["key", "value"], state),
             self.next.as_ref().map(more).unwrap_or_default(),
         ])

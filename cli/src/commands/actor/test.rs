@@ -1,6 +1,10 @@
 //! `actor test`: runs a module's own tests on a chain with a virtual height, without a devnet.
 
-use super::module::{BLOCK, ModuleSource};
+use super::{
+    module::{BLOCK, ModuleSource},
+    pytest::{self, PytestOptions},
+    python,
+};
 use crate::{
     args,
     context::Context,
@@ -21,7 +25,7 @@ use std::path::PathBuf;
 /// `actor test`.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// The module's file; - for the standard input
+    /// The module's file, - for the standard input; or tests in Python: a file or a folder
     file: PathBuf,
     /// Only tests whose names contain this
     #[arg(long, value_name = "TEXT")]
@@ -39,6 +43,8 @@ pub struct Test {
     /// The actor's balance at the beginning of each test: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     balance: Wei,
+    #[command(flatten)]
+    python: PytestOptions,
 }
 
 /// The results of a module's tests.
@@ -121,7 +127,10 @@ pub struct Failed {
 }
 
 impl Test {
-    pub fn run(&self, cx: &Context) -> Result<(), CliError> {
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        if python::is_python(&self.file) || self.file.is_dir() {
+            return pytest::run(cx, &self.file, self.filter, self.python).await;
+        }
         let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
         setup.params.timers.policy = self.policy;

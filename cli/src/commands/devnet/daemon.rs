@@ -12,6 +12,7 @@ use crate::{
 };
 use cowboy_devnet::{
     client::Client,
+    machines,
     orchestrator::home::{DevnetHome, DevnetState},
     topology::Plan,
 };
@@ -30,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 const LAST_LINES: usize = 10;
 
-const KEPT_VARIABLES: [&str; 2] = ["COWBOYCTL_HOME", "COWBOYCTL_LOG"];
+const KEPT_VARIABLES: [&str; 3] = ["COWBOYCTL_HOME", "COWBOYCTL_LOG", machines::FOLDER];
 
 /// The child: leaves the terminal's session and runs the devnet.
 pub fn run(plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {

@@ -10,7 +10,8 @@ use clap::Args;
 use cowboy_devnet::{
     orchestrator::home::{DevnetHome, DevnetState, Home, HomeError},
     topology::{
-        BlockTime, Hosts, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
+        BlockTime, Hosts, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, PythonMachine,
+        Topology, Visibility,
     },
 };
 use std::{path::PathBuf, time::Duration};
@@ -67,9 +68,12 @@ impl Up {
             block_time: self.block_time,
             seed: self.seed,
         };
-        let plan = match &self.file {
+        // The newest machine of this host is for new chains: one that has begun keeps its own.
+        let mut newest_machine = false;
+        let mut plan = match &self.file {
             Some(file) => {
                 let (topology, text) = Topology::load(file)?;
+                newest_machine = topology.chain.python == PythonMachine::Auto;
                 topology.resolve(&overrides, &text, &file.display().to_string())?
             }
             None => of_saved(&home, &overrides)?,
@@ -93,6 +97,9 @@ impl Up {
                 .hint("start it with `cowboyctl node run`, or choose another name: --name NAME"));
         }
         if let Some(saved) = saved_plan(&devnet)?.filter(|_| devnet.has_chain()) {
+            if newest_machine {
+                plan.python = saved.python;
+            }
             same_chain(&plan, &saved)?;
         }
         let feasibility = plan.feasibility();
@@ -150,6 +157,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("seeds of draws", plan.selection_seed != saved.selection_seed),
         ("migration phase", plan.phase != saved.phase),
         ("hosts", plan.hosts != saved.hosts),
+        ("machine for Python", plan.python != saved.python),
         ("validators", other_validators),
         ("runners", plan.runners != saved.runners),
         ("accounts", plan.accounts != saved.accounts),

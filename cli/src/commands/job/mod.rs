@@ -1,5 +1,6 @@
 //! `job`: off-chain work, its results, and how its runners were drawn.
 
+mod answer;
 pub(super) mod explain;
 mod grind;
 mod show;
@@ -94,6 +95,8 @@ pub enum Job {
     },
     /// A job's verified result; in table format, its raw bytes
     Result(WhichJob),
+    /// Give a job that waits at runners with `executors: {by_hand: true}` its result, as they would
+    Answer(answer::Answer),
     /// The runners that each validator dispatched a job to, and the outcomes
     ///
     /// Each validator remembers its last 4,096 dispatches until it stops; none of it is on the
@@ -134,6 +137,7 @@ impl Job {
                 let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
                 transact(cx, &job, &from, timeout, payload).await
             }
+            Self::Answer(answer) => answer.run(cx).await,
             Self::Explain(explain) => explain.run(cx).await,
             Self::Ls { status, kind, submitter, runner, limit } => {
                 let query = JobQuery { status, kind, submitter, runner, limit: Some(limit) };

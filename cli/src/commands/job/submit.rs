@@ -208,6 +208,7 @@ impl Kind {
                     temperature_milli,
                     seed,
                     embedding_model,
+                    response_schema: None,
                 };
                 (Work::Llm(work), terms)
             }

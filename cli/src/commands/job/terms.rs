@@ -160,5 +160,5 @@ fn callback(text: &str) -> Result<Callback, String> {
         format!("`{text}`: expected ACTOR:HANDLER, the actor as 0x and 40 digits")
     })?;
     let actor: AddressText = actor.parse().map_err(|error| format!("{error}"))?;
-    Ok(Callback { actor: actor.0, handler: handler.to_owned() })
+    Ok(Callback { actor: actor.0, handler: handler.to_owned(), resume: None })
 }

@@ -24,7 +24,7 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
                 "actor": timer.actor.to_string(),
                 "height": timer.height.get(),
                 "payload": hex(&timer.payload),
-                "handler": timer.call().0,
+                "handler": timer.handler,
                 "fee_payer": timer.fee_payer.to_string(),
                 "gas_limit": timer.gas_limit,
                 "cell_limit": timer.cell_limit,
@@ -106,7 +106,7 @@ mod tests {
             Some(json!({ "height": 300, "present": [format!("0x{}", "02".repeat(20))] }))
         );
         let stored = to_vec(&b"{\"n\": 1}".to_vec());
-        let store = Subject::Stored(Address([1; 20]), "n".to_owned());
+        let store = Subject::Stored(Address([1; 20]), "n".into());
         assert_eq!(json(&store, &stored), Some(json!({ "n": 1 })));
         assert_eq!(json(&store, &to_vec(&vec![255u8])), Some("0xff".into()));
     }

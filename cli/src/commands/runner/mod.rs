@@ -3,7 +3,7 @@
 mod capability;
 pub(super) mod process;
 mod registration;
-mod steer;
+pub(super) mod steer;
 mod update;
 
 use super::ask;

@@ -12,7 +12,7 @@ use cowboy_devnet::{
     client::Client,
     orchestrator::home::DevnetHome,
     runner::folder::{RunnerFolder, RunnerRecord},
-    types::{CapabilitiesRequest, Runner, RunnerLoad},
+    types::{AnswerRequest, CapabilitiesRequest, Runner, RunnerLoad},
 };
 use cowboy_host::files::has_open;
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,12 +33,19 @@ pub enum Steer {
     Limit(Option<u32>),
     /// Restore or withdraw capabilities.
     Change(CapabilitiesRequest),
+    /// Give a job its result by hand.
+    Answer(AnswerRequest),
 }
 
 pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliError> {
+    cx.ui.document(&apply(cx, runner, &steer).await?)
+}
+
+/// Steers a runner and returns what it tells its validators as a result.
+pub async fn apply(cx: &Context, runner: &str, steer: &Steer) -> Result<RunnerLoad, CliError> {
     let devnet = devnet(cx)?;
     let own = RunnerFolder::running_at(&devnet)?.into_iter().find(|own| is(own, runner));
-    let load = match own {
+    match own {
         None => {
             let left = runner.parse().ok().map(|name| RunnerFolder::of(&devnet, &name));
             if left.is_some_and(|folder| folder.path().is_dir() && !folder.is_supervised()) {
@@ -47,22 +54,21 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
                     "start it: cowboyctl runner start --key-file FILE --name {runner}"
                 )));
             }
-            ask(&cx.client()?, runner, &steer).await?
+            ask(&cx.client()?, runner, steer).await
         }
         Some(own) => {
             let folder = RunnerFolder::of(&devnet, &own.name);
             let client = folder.client(&own)?.with_timeout(ASKING);
-            let answer = ask(&client, own.name.as_str(), &steer).await;
+            let answer = ask(&client, own.name.as_str(), steer).await;
             match steer {
                 Steer::Stop => {
                     end(&folder, &own, answer.is_ok()).await?;
-                    RunnerLoad::stopped(own.name.as_str(), own.address.0)
+                    Ok(RunnerLoad::stopped(own.name.as_str(), own.address.0))
                 }
-                _ => answer?,
+                _ => answer,
             }
         }
-    };
-    cx.ui.document(&load)
+    }
 }
 
 /// The entries, with the names of runners that run in their own processes.
@@ -103,6 +109,7 @@ async fn ask(client: &Client, runner: &str, steer: &Steer) -> Result<RunnerLoad,
         Steer::Limit(Some(max)) => client.limit_runner(runner, *max).await?,
         Steer::Limit(None) => client.runner_load(runner).await?,
         Steer::Change(request) => client.change_capabilities(runner, request).await?,
+        Steer::Answer(request) => client.answer_job(runner, request).await?,
     })
 }
 

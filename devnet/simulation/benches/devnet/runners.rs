@@ -73,6 +73,7 @@ pub fn start(devnet: &Devnet, runners: usize) -> Vec<Runner> {
                 known: runner::targets(&key.public_key(), &validators),
                 agents: BTreeSet::new(),
                 key,
+                by_hand: false,
                 kinds: [JobKind::Custom].into(),
                 withdrawn: [].into(),
                 max_concurrent_jobs: 4,

@@ -5,8 +5,11 @@ use crate::{
     types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
 };
 use cowboy_engine::{
-    chain::{self, StoreChange},
-    primitives::Address,
+    chain::{self, Language, StoreChange},
+    primitives::{
+        Address,
+        cbor::{self, CborValue},
+    },
 };
 use serde_json::Value;
 
@@ -16,7 +19,7 @@ const SAFE_INTEGER: u64 = (1 << 53) - 1;
 pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
-        result: (!receipt.result.is_empty()).then(|| value(&receipt.result)),
+        result: (!receipt.result.is_empty()).then(|| shown(receipt.language, &receipt.result)),
         usage: receipt.usage.into(),
         deliveries: receipt.deliveries,
         log: log(&receipt.log),
@@ -49,9 +52,56 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
 pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
     StateChange {
         actor: change.actor.into(),
-        key: change.key.clone(),
-        before: change.before.as_deref().map(value),
-        after: change.after.as_deref().map(value),
+        key: change.key.to_string(),
+        before: change.before.as_deref().map(|before| shown(change.language, before)),
+        after: change.after.as_deref().map(|after| shown(change.language, after)),
+    }
+}
+
+/// A value of an actor. Python's is CBOR, as the SDK writes it, or other bytes, shown in 0x-hex.
+pub(in crate::api) fn shown(language: Language, bytes: &[u8]) -> Value {
+    match language {
+        Language::Starlark => value(bytes),
+        Language::Python => match cbor::decode(bytes) {
+            Ok(decoded) if is_shallow(&decoded, MAX_SHOWN_DEPTH) => of_cbor(&decoded),
+            _ => format!("0x{}", hex::encode(bytes)).into(),
+        },
+    }
+}
+
+/// Lists and maps inside each other that are shown as JSON: clients do not read JSON of any depth.
+const MAX_SHOWN_DEPTH: usize = 32;
+
+fn is_shallow(decoded: &CborValue, levels: usize) -> bool {
+    let Some(inside) = levels.checked_sub(1) else { return false };
+    match decoded {
+        CborValue::List(list) => list.iter().all(|item| is_shallow(item, inside)),
+        CborValue::Map(entries) => entries.iter().all(|(_, value)| is_shallow(value, inside)),
+        _ => true,
+    }
+}
+
+/// JSON for a CBOR value: integers that readers would round as decimal strings, bytes in 0x-hex,
+/// keys that are not text as people read them.
+fn of_cbor(decoded: &CborValue) -> Value {
+    match decoded {
+        CborValue::Null => Value::Null,
+        CborValue::Bool(bool) => (*bool).into(),
+        CborValue::Int(number) => value(number.to_string().as_bytes()),
+        CborValue::Float(float) => (*float).into(),
+        CborValue::Bytes(bytes) => format!("0x{}", hex::encode(bytes)).into(),
+        CborValue::Text(text) => text.as_str().into(),
+        CborValue::List(list) => list.iter().map(of_cbor).collect(),
+        CborValue::Map(entries) => {
+            let entry = |(key, value): &(CborValue, CborValue)| {
+                let name = match key {
+                    CborValue::Text(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (name, of_cbor(value))
+            };
+            Value::Object(entries.iter().map(entry).collect())
+        }
     }
 }
 

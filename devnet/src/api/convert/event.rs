@@ -6,8 +6,8 @@ use crate::{
     types::{Event, Text},
 };
 use cowboy_engine::chain::{
-    EventKind,
-    event::{self, ActorEmitted, ParameterSet},
+    EventKind, Language,
+    event::{self, ActorEmitted, ParameterSet, PythonEmitted},
 };
 use serde_json::{Value, json};
 
@@ -38,6 +38,18 @@ macro_rules! data {
 pub(in crate::api) fn data(kind: &EventKind) -> Value {
     data! {
         kind:
+        EventKind::PythonEmitted(PythonEmitted { actor, name, data, schema }) => {
+            let schema = schema.map(|schema| schema.to_string());
+            let bytes = format!("0x{}", hex::encode(data));
+            let data = actor::shown(Language::Python, data);
+            json!({
+                "actor": actor.to_json(),
+                "name": name,
+                "data": data,
+                "data_bytes": bytes,
+                "schema": schema,
+            })
+        },
         EventKind::ActorEmitted(ActorEmitted { actor, name, data }) => {
             json!({ "actor": actor.to_json(), "name": name, "data": actor::value(data) })
         },
@@ -61,6 +73,8 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         MruUpdated { submitter, kind, runner }
         SubsetEpochAdvanced { epoch }
         ActorDeployed { actor, deployer, code }
+        MessageDelivered { sender, actor, cycles, charged, error }
+        OwnershipTransferred { actor, from, to }
         ActorCalled { actor, sender, handler, value }
         TimerScheduled {
             timer_id, actor, height, expires_at, max_fee_per_cycle, max_priority_fee_per_cycle,

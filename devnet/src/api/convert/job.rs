@@ -6,8 +6,8 @@ use cowboy_engine::{
     job::{
         filter::Verdict,
         spec::{
-            self, Bounds, Callback, Check, CommandDelivery, CommandWork, EthSendWork, HttpWork,
-            JobSpec, LlmMessage, LlmWork, McpWork, Similarity, Verification, Work,
+            self, Bounds, Callback, Check, CommandDelivery, CommandWork, Continuation, EthSendWork,
+            HttpWork, JobSpec, LlmMessage, LlmWork, McpWork, Similarity, Verification, Work,
         },
     },
     primitives::Address,
@@ -94,8 +94,11 @@ impl ToJson for Work {
 // Headers and environment are lists of pairs because their order counts and a name may occur twice.
 records! {
     Bounds { max_return_bytes, expected_execution_ms, data_format, max_memory_mb }
-    Callback { actor, handler }
-    LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model }
+    Callback { actor, handler, resume }
+    Continuation { cid, cycles, cells }
+    LlmWork {
+        model, messages, max_tokens, temperature_milli, seed, embedding_model, response_schema
+    }
     LlmMessage { role, content }
     HttpWork { method, url, headers, body, pointer }
     McpWork { server, tool, arguments }

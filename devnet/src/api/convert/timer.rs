@@ -64,7 +64,7 @@ pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
 
 pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
     let result = &fire.outcome.result;
-    (!result.is_empty()).then(|| actor::value(result))
+    (!result.is_empty()).then(|| actor::shown(fire.outcome.language, result))
 }
 
 pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {

@@ -7,10 +7,11 @@ use cowboy_engine::{
         ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Payload,
         ReceiptStatus, ResolveCommitment, SignedTransaction,
         transaction::{
-            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, Excuse, ExtendTimer,
-            GrantEntitlement, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure,
-            Reveal, RevealResults, RevokeEntitlement, SetParameter, SetPhase, SignedCommitment,
-            SlashRunner, SubmitResult, Transfer, UpdateRunner, UpdateTimerConfig,
+            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, DeployPython, Excuse,
+            ExtendTimer, GrantEntitlement, InitCall, RegisterRunner, RemoveValidator,
+            ReportEquivocation, ReportFailure, Reveal, RevealResults, RevokeEntitlement,
+            SetParameter, SetPhase, SignedCommitment, SlashRunner, SubmitResult, Transfer,
+            TransferOwnership, UpdateRunner, UpdateTimerConfig,
         },
     },
     primitives::Address,
@@ -26,6 +27,12 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             let actor = &Address::of_actor(sender, signed.transaction.nonce);
             fields!(actor, source)
         }
+        Payload::DeployPython(deployment) => {
+            let DeployPython { source, salt, value, init } = deployment;
+            let actor = &deployment.address(sender, signed.transaction.nonce);
+            fields!(actor, source, salt, value, init)
+        }
+        Payload::TransferOwnership(it) => it.to_json(),
         Payload::CallActor(it) => it.to_json(),
         Payload::RegisterRunner(it) => it.to_json(),
         Payload::UpdateRunner(it) => it.to_json(),
@@ -72,6 +79,8 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
 }
 
 records! {
+    InitCall { handler, payload }
+    TransferOwnership { actor, owner }
     Transfer { to, amount }
     CallActor { actor, handler, payload, value }
     RegisterRunner { pubkey, stake, capabilities, price_per_second }

@@ -10,24 +10,26 @@ use crate::{
         view::View,
     },
     chain::ledger::STATES_KEPT,
+    machines,
     storage::{PAGE_BYTES, Page, StoredLine},
     types::{
-        ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
+        ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, Bytes, DryRun,
         DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery, STORE_PAGE,
-        STORE_PAGE_LIMIT, StateEntry, StoreQuery,
+        STORE_PAGE_LIMIT, StateEntry, StoreQuery, Text,
     },
 };
 use axum::{Json, extract::State as Extracted, http::Method};
 use cowboy_engine::{
     actor::{self, Budget},
     chain::{
-        self, AgentTrial, Trial, dry_run as engine_dry_run, dry_run_agent as engine_dry_run_agent,
+        self, AgentTrial, Language, StoreKey, Trial, dry_run_agent as engine_dry_run_agent,
+        dry_run_on,
     },
     fees::meter,
     primitives::{Address, Height, Wei},
 };
 use cowboy_host::http::openapi::Operation;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) fn table() -> Vec<Route> {
     vec![
@@ -87,9 +89,13 @@ fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> 
     let code = view.state.code(&actor.code).ok_or_else(|| {
         ApiError::internal(format!("actor {address} is of code {}, which is not there", actor.code))
     })?;
-    let handlers = match code.module(&view.state.params().actors) {
-        Ok(module) => module.handlers(),
-        Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
+    let handlers = match code.language() {
+        Language::Starlark => match code.module(&view.state.params().actors) {
+            Ok(module) => module.handlers(),
+            Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
+        },
+        // Only its machine knows them.
+        Language::Python => Vec::new(),
     };
     let (state, next) = stored(&view.state, &address, query);
     let summary = summary(view, &address, &actor);
@@ -99,6 +105,8 @@ fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> 
         deployer: summary.deployer,
         deployer_name: summary.deployer_name,
         code: summary.code,
+        language: code.language().name().to_owned(),
+        owner: actor.owner().into(),
         deployed_at: summary.deployed_at,
         balance: summary.balance,
         retained: actor.retained,
@@ -115,15 +123,19 @@ fn stored(
     query: &StoreQuery,
 ) -> (Vec<StateEntry>, Option<String>) {
     let limit = query.limit.unwrap_or(STORE_PAGE).clamp(1, STORE_PAGE_LIMIT);
-    let prefix = query.prefix.as_deref().unwrap_or_default();
-    let from = query.from.as_deref().unwrap_or_default().max(prefix);
-    let (mut page, mut bytes) = (Vec::new(), 0);
-    for (key, value) in state.stored(actor, from).take_while(|(key, _)| key.starts_with(prefix)) {
-        bytes += key.len() + value.len();
+    let key = |text: &Option<String>| StoreKey::shown_as(text.as_deref().unwrap_or_default());
+    let prefix = key(&query.prefix);
+    let from = key(&query.from).max(prefix.clone());
+    let (mut page, mut bytes, language) = (Vec::new(), 0, state.language(actor));
+    let begins = |key: &StoreKey| key.as_bytes().starts_with(prefix.as_bytes());
+    for (key, value) in state.stored(actor, from).take_while(|(key, _)| begins(key)) {
+        bytes += key.as_bytes().len() + value.len();
         if page.len() >= limit || (bytes > PAGE_BYTES && !page.is_empty()) {
-            return (page, Some(key.to_owned()));
+            return (page, Some(key.to_string()));
         }
-        page.push(StateEntry { key: key.to_owned(), value: convert::actor::value(value) });
+        let value_bytes = (language == Language::Python).then(|| Text(Bytes(value.to_vec())));
+        let value = convert::actor::shown(language, value);
+        page.push(StateEntry { key: key.to_string(), value, value_bytes });
     }
     (page, None)
 }
@@ -191,14 +203,21 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
     let (payload, value) = (payload.0.0, value.0);
     let timer_allowance = timer_allowance.map_or(Wei::new(u128::MAX), |amount| amount.0);
     let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
-    let ran = engine_dry_run(&state, &trial);
+    let machine = machines::of(state.params());
+    let machine = machine.map_err(|error| ApiError::internal(error.to_string()))?;
+    // One at a time, because a call may take a gigabyte of stack.
+    static TRYING: Mutex<()> = Mutex::new(());
+    let turn = machine.is_some().then(|| TRYING.lock().unwrap_or_else(PoisonError::into_inner));
+    let ran = dry_run_on(machines::borrowed(&machine), &state, &trial);
+    drop(turn);
     Ok(told(ran, (actor, trial.handler, sender), state.height()))
 }
 
 const AGENT_HANDLER: &str = "getGasBid";
 
 fn has_handler(state: &chain::State, actor: &chain::Actor, name: &str) -> bool {
-    let module = state.code(&actor.code).and_then(|code| code.module(&state.params().actors).ok());
+    let code = state.code(&actor.code).filter(|code| code.language() == Language::Starlark);
+    let module = code.and_then(|code| code.module(&state.params().actors).ok());
     module.is_some_and(|module| module.handlers().iter().any(|known| known.name == name))
 }
 
@@ -237,7 +256,7 @@ fn told(
     at: Height,
 ) -> DryRun {
     let (result, failure) = match ran.result {
-        Ok(result) => (Some(convert::actor::value(&result)), None),
+        Ok(result) => (Some(convert::actor::shown(ran.language, &result)), None),
         Err(error) => (None, Some(convert::transaction::failure(&error.to_string()))),
     };
     let (error, message) = failure.unzip();

@@ -10,7 +10,7 @@ use crate::{
         state::ServerState,
         steer::Steer,
     },
-    types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
+    types::{AnswerRequest, CapabilitiesRequest, LimitRequest, RunnerLoad},
 };
 use axum::{Json, extract::State, http::Method};
 use cowboy_engine::primitives::Address;
@@ -36,6 +36,11 @@ pub(super) fn table() -> Vec<Route> {
             "/v1/runners/{runner}/capabilities",
             "Withdraws registered abilities of a runner for now, or restores them",
             CapabilitiesRequest::steer,
+        ),
+        steered(
+            "/v1/runners/{runner}/answer",
+            "Gives a job that waits at a runner its result by hand",
+            AnswerRequest::steer,
         ),
         steering(
             "/v1/runners/{runner}/pause",

@@ -11,7 +11,7 @@ use crate::{
     storage::{EventFilter, Page, StoredTransaction},
     types::{
         Block, BlockTransaction, Burned, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
-        Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
+        Head, Parameters, ProofParameters, PythonParameters, Text, Transaction, TransactionStatus,
     },
 };
 use cowboy_engine::{
@@ -72,6 +72,11 @@ fn parameters(view: &View) -> Result<Parameters, ApiError> {
         validators: count(state.validators().len()),
         runners: state.registry().order().len(),
         actors: state.params().actors.into(),
+        python: state.params().python.map(|python| PythonParameters {
+            machine: python.tuple.into(),
+            fuel_per_cycle: python.fuel_per_cycle,
+            instance: python.instance,
+        }),
         proofs: proofs(&state.params().tasks.scheme),
     })
 }

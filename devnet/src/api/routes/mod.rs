@@ -13,6 +13,7 @@ mod evidence;
 mod fault;
 mod feed;
 mod job;
+mod machine;
 mod metrics;
 mod mru;
 mod names;
@@ -53,6 +54,7 @@ pub(super) fn table() -> Vec<Route> {
         fault::table(),
         feed::table(),
         job::table(),
+        machine::table(),
         metrics::table(),
         mru::table(),
         polling::table(),

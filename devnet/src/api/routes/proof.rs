@@ -76,7 +76,7 @@ fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiErr
                 ApiError::bad_request(format!("`{key}` is not a key in a store"))
                     .hint("expected an actor, a slash and the key in its store: 0x12…/n")
             })?;
-            Subject::Stored(actor_address(view, actor)?, key.to_owned())
+            Subject::Stored(actor_address(view, actor)?, key.into())
         }
         "job" => Subject::Job(match key.parse::<Text<Hash>>() {
             Ok(id) => id.0,

@@ -11,7 +11,7 @@ use crate::{
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        ActorCode, Payload,
+        ActorCode, Language, Payload,
         transaction::{CallActor, DeployActor},
     },
     job::spec::{Callback, JobSpec},
@@ -102,7 +102,10 @@ async fn actors_are_listed_and_shown() {
 
     let actor = devnet.client.actor(&first.to_string(), &all()).await.unwrap();
     assert_eq!((actor.deployer_name.as_deref(), actor.deployed_at), (Some("dev-0"), 1));
-    assert_eq!((*actor.code, actor.source.as_str()), (ActorCode::hash(COUNTER), COUNTER));
+    assert_eq!(
+        (*actor.code, actor.source.as_str()),
+        (ActorCode::hash(Language::Starlark, COUNTER), COUNTER)
+    );
     let handlers: Vec<_> = actor.handlers.iter().map(|h| (h.name.as_str(), h.line)).collect();
     let expected = [("bump", 2), ("crash", 15), ("fill", 19), ("put", 12), ("read", 9)];
     assert_eq!(handlers, expected);
@@ -337,7 +340,7 @@ async fn logs_hold_what_an_actor_does_when_it_is_told_of_a_job() {
     let actor = devnet.deploy();
     let mut jobs = Vec::new();
     for handler in ["bump", "crash"] {
-        let callback = Some(Callback { actor, handler: handler.to_owned() });
+        let callback = Some(Callback { actor, handler: handler.to_owned(), resume: None });
         let job = devnet.submit(JobSpec { callback, ..spec() });
         devnet.finish(&job, b"hi\n");
         jobs.push(job);

@@ -69,6 +69,7 @@ fn question() -> LlmRequest {
         temperature_milli: None,
         seed: None,
         embedding_model: None,
+        response_schema: None,
     }
 }
 

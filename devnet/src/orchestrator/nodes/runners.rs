@@ -159,6 +159,7 @@ impl Runners {
             agents: self.agents.clone(),
             // The registry decides which of them the runner is drawn for.
             kinds: runner.executors.kinds(),
+            by_hand: runner.executors.by_hand,
             withdrawn: BTreeSet::new(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
             polling: Some(self.polling.clone()),

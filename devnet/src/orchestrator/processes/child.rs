@@ -5,6 +5,7 @@ use super::cgroup;
 use super::{cgroup::Cgroup, containers::Container};
 use crate::{
     handout::{SUPERVISED, Versions},
+    machines,
     topology::ProcessPlan,
 };
 use cowboy_host::{
@@ -97,7 +98,8 @@ pub(super) fn command(program: &Path, words: &[&str], home: &Path, plan: &Proces
     let mut command = Command::new(plan.binary.as_deref().unwrap_or(program));
     for (variable, _) in env::vars_os() {
         let text = variable.to_string_lossy();
-        if text.starts_with("COWBOYCTL_") && text != "COWBOYCTL_LOG" {
+        let kept = ["COWBOYCTL_LOG", machines::FOLDER].contains(&text.as_ref());
+        if text.starts_with("COWBOYCTL_") && !kept {
             command.env_remove(&variable);
         }
     }

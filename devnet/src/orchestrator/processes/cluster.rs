@@ -390,6 +390,11 @@ impl Pod {
 
     /// Changes the capacity of the runner in it by its own command, `None` if that does not answer.
     pub(super) async fn steer(&self, steer: &Steer) -> Option<Result<RunnerLoad, ApiError>> {
+        if let Steer::Answer(..) = steer {
+            let what = "runners in containers and pods take no answers by hand";
+            let hint = "use a runner of the devnet's process, or one in a process of its own";
+            return Some(Err(ApiError::conflict(what).hint(hint)));
+        }
         let mut load = None;
         for command in steer_words(&self.name, steer) {
             let devnet = self.cluster.0.home.name().as_str();

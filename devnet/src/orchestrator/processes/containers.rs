@@ -206,6 +206,11 @@ impl Container {
         runner: &Name,
         steer: &Steer,
     ) -> Option<Result<RunnerLoad, ApiError>> {
+        if let Steer::Answer(..) = steer {
+            let what = "runners in containers and pods take no answers by hand";
+            let hint = "use a runner of the devnet's process, or one in a process of its own";
+            return Some(Err(ApiError::conflict(what).hint(hint)));
+        }
         let mut load = None;
         for command in steer_words(runner.as_str(), steer) {
             let devnet = devnet.name().as_str();
@@ -291,6 +296,8 @@ pub(super) fn steer_words(runner: &str, steer: &Steer) -> Vec<Vec<String>> {
             let changes = changes.into_iter().filter(|(_, labels)| !labels.is_empty());
             changes.map(|(what, labels)| change(what, labels)).collect()
         }
+        // No command gives it there.
+        Steer::Answer(..) => Vec::new(),
     }
 }
 

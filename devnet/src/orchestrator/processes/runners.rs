@@ -13,7 +13,7 @@ use crate::{
     home::DevnetHome,
     runner::{folder::RunnerFolder, key},
     topology::{Name, RunnerPlan},
-    types::{CapabilitiesRequest, RunnerLoad},
+    types::{AnswerRequest, Bytes, CapabilitiesRequest, RunnerLoad, Text},
 };
 use cowboy_engine::primitives::{Address, SecretKey};
 use cowboy_host::files::write_private;
@@ -116,6 +116,12 @@ async fn ask(client: &Client, runner: &str, steer: &Steer) -> Result<RunnerLoad,
         Steer::Change(add, remove) => {
             let request = CapabilitiesRequest { add: labels(add), remove: labels(remove) };
             client.change_capabilities(runner, &request).await
+        }
+        Steer::Answer(job_id, answer) => {
+            let result = answer.as_ref().ok().map(|bytes| Text(Bytes(bytes.clone())));
+            let failure = answer.as_ref().err().cloned();
+            let request = AnswerRequest { job_id: (*job_id).into(), result, failure };
+            client.answer_job(runner, &request).await
         }
     }
 }

@@ -160,6 +160,7 @@ impl Net {
             known: watch::channel(KnownValidators { targets: vec![nowhere], ..known() }).1,
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
+            by_hand: false,
             withdrawn: [].into(),
             max_concurrent_jobs: 4,
             polling: Some(polling),

@@ -6,7 +6,7 @@
 use super::text::text_argument;
 use crate::{
     actor::{
-        effect::{Effect, JobRequest, TimerCall},
+        effect::{EVENT_BYTES, Effect, JobRequest, TimerCall},
         error::{Fault, failed},
         eval::{Args, Machine},
         gas::{Cause, Meter},
@@ -20,8 +20,6 @@ use num_traits::ToPrimitive;
 
 /// The longest name of a handler or event, in bytes (timers.md §1).
 const MAX_NAME: u64 = 256;
-/// Bytes that the chain keeps of a message or transfer: its event.
-const EVENT_BYTES: usize = 64;
 
 impl<'a> Machine<'a> {
     pub(in crate::actor) fn host(&mut self) -> Result<&mut HostCall<'a>, Fault> {

@@ -170,6 +170,39 @@ events! {
         /// Its data, as JSON.
         data: Vec<u8>,
     }
+    /// An actor in Python emitted an event.
+    60 PythonEmitted {
+        /// Address of the actor.
+        actor: Address,
+        /// The event's name.
+        name: String,
+        /// Its data: CBOR, unless the actor gave bytes.
+        data: Vec<u8>,
+        /// The id of the schema that the actor gave.
+        schema: Option<Hash>,
+    }
+    /// A message of an actor in Python was delivered.
+    61 MessageDelivered {
+        /// The actor that sent it.
+        sender: Address,
+        /// The actor that it was for.
+        actor: Address,
+        /// Cycles used.
+        cycles: u64,
+        /// The amount paid by the sender in wei, all of it burned.
+        charged: Wei,
+        /// Why the delivery failed and was undone; absent: it succeeded.
+        error: Option<String>,
+    }
+    /// An actor in Python was handed over to another owner.
+    62 OwnershipTransferred {
+        /// Address of the actor.
+        actor: Address,
+        /// The owner until now.
+        from: Address,
+        /// The owner from now on.
+        to: Address,
+    }
     /// A timer was scheduled.
     19 TimerScheduled {
         /// Id of the timer.

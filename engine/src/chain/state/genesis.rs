@@ -1,6 +1,6 @@
 //! The state and the block that follow from a genesis document.
 
-use super::{Account, Burned, OrderSince, State};
+use super::{Account, Burned, OrderSince, Outbox, State};
 use crate::{
     chain::{
         Block, Genesis, GenesisError, block::Header, committee::Validators,
@@ -71,6 +71,7 @@ impl Genesis {
             withheld: Map::default(),
             mru: Map::default(),
             callbacks: Arc::default(),
+            outbox: Outbox::default(),
             actors: Map::default(),
             code: Map::default(),
             storage: Map::default(),

@@ -44,6 +44,14 @@ pub struct Burned {
 }
 record!(Burned { transactions, fires, questions, callbacks, penalties });
 
+impl State {
+    /// The price of usage at the basefees of the next block; saturates.
+    pub(in crate::chain) fn price(&self, cycles: u64, cells: u64) -> Wei {
+        let cells = self.basefee_cell.saturating_mul(u128::from(cells));
+        self.basefee_cycle.saturating_mul(u128::from(cycles)).saturating_add(cells)
+    }
+}
+
 impl Burned {
     pub const fn total(&self) -> Wei {
         self.transactions

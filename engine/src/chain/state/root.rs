@@ -1,6 +1,6 @@
 //! The root of a state: one hash over the hashes of its parts.
 
-use super::{Burned, OrderSince, PendingCallback, State};
+use super::{Burned, OrderSince, Outbox, PendingCallback, State};
 use crate::{
     chain::{params::Params, timers::Lane},
     job::SeedCertificate,
@@ -57,6 +57,7 @@ record! {
         subset_epoch_blocks: u64,
         lane: Lane,
         callbacks: Arc<Vec<PendingCallback>>,
+        outbox: Outbox,
     }
 }
 
@@ -81,6 +82,7 @@ impl State {
             subset_epoch_blocks: self.validators.subset_epoch_blocks(),
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
+            outbox: self.outbox.clone(),
         });
         let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
         let [committees, subsets] =

@@ -2,7 +2,9 @@
 
 use super::State;
 use crate::{
+    actor::effect,
     chain::{
+        actors::{ActorCode, Language},
         event::{
             EventKind, TimerCancelled, TimerExceedsAuctionCap, TimerExtended,
             TimerPriorityClampedAtSchedule, TimerScheduled,
@@ -151,6 +153,16 @@ impl State {
         }
         self.timers.queue.remove(id);
         Ok(TimerCancelled { timer_id: *id, actor, by })
+    }
+
+    /// The handler that a fire of a timer calls, and its argument.
+    pub fn called_by(&self, timer: &Timer) -> (String, Vec<u8>) {
+        let code = self.actor(&timer.actor).and_then(|actor| self.code(&actor.code));
+        let called = match code.map_or(Language::Starlark, ActorCode::language) {
+            Language::Starlark => effect::called,
+            Language::Python => effect::called_in_python,
+        };
+        called(timer.handler.as_deref(), &timer.payload)
     }
 
     /// Extends a timer's lifetime if `may` allows it. An error names `by`.

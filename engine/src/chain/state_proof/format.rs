@@ -68,8 +68,7 @@ impl Subject {
             2 => Self::Actor(address()?),
             3 => {
                 let (actor, key) = key.split_first_chunk().ok_or("expected an actor and a key")?;
-                let key = std::str::from_utf8(key).map_err(|_| "expected a key of UTF-8")?;
-                Self::Stored(Address(*actor), key.to_owned())
+                Self::Stored(Address(*actor), key.into())
             }
             4 => Self::Job(hash()?),
             5 => Self::Runner(address()?),

@@ -17,6 +17,7 @@ mod format;
 mod validators;
 
 use super::{
+    actors::StoreKey,
     block::{Certificate, Header},
     committee::{Newest, Roster},
     state::{PARTS, Part, State},
@@ -45,7 +46,7 @@ pub enum Subject {
     /// An actor: its deployer, the hash of its code.
     Actor(Address),
     /// The value in an actor's store under a key.
-    Stored(Address, String),
+    Stored(Address, StoreKey),
     Job(Hash),
     Runner(Address),
     Task(Hash),
@@ -286,7 +287,7 @@ impl StateProof {
 enum MapKey<'a> {
     Address(&'a Address),
     Hash(&'a Hash),
-    Stored(&'a Address, &'a String),
+    Stored(&'a Address, &'a StoreKey),
 }
 
 impl Subject {

@@ -7,7 +7,7 @@ use crate::{
     primitives::{Cells, Cycles},
 };
 
-const COUNTER: &str = r#"
+pub(super) const COUNTER: &str = r#"
 def bump(ctx, payload):
     n = pvm_host.get_state("n", 0) + 1
     pvm_host.set_state("n", n)
@@ -43,7 +43,7 @@ def where(ctx, payload):
 "#;
 
 /// Sends what its payload says, and records the order of its calls.
-const RELAY: &str = r#"
+pub(super) const RELAY: &str = r#"
 def note(ctx, payload):
     seen = pvm_host.get_state("seen", [])
     pvm_host.set_state("seen", seen + [payload])
@@ -506,13 +506,14 @@ fn a_dry_run_says_what_the_call_will_do() {
     assert_eq!(tried.result.as_deref(), Ok(done.result.as_slice()));
     assert_eq!((tried.usage, tried.deliveries, tried.log), (done.usage, 2, done.log));
     assert_eq!((tried.events, tried.height), (events, chain.state.height()));
-    let changed: Vec<_> = tried.changes.iter().map(|c| (c.actor, c.key.as_str())).collect();
+    let changed: Vec<_> =
+        tried.changes.iter().map(|c| (c.actor, c.key.as_text().unwrap())).collect();
     let mut expected = [(relay, "relayed"), (counter, "n")];
     expected.sort_unstable();
     assert_eq!(changed, expected);
     for change in &tried.changes {
         assert_eq!(change.before, None);
-        let after = chain.state.stored_at(&change.actor, &change.key).map(<[u8]>::to_vec);
+        let after = chain.state.stored_at(&change.actor, change.key.clone()).map(<[u8]>::to_vec);
         assert_eq!(change.after, after);
     }
     // Writing the same value is not a change; a failing call makes none.
@@ -537,7 +538,7 @@ fn a_store_is_read_in_order_of_keys_and_actors_are_apart() {
         chain.call(second, "put", &format!("{name}!"));
     }
     let keys = |actor, from: &str| {
-        chain.state.stored(actor, from).map(|(key, _)| key.to_owned()).collect::<Vec<_>>()
+        chain.state.stored(actor, from).map(|(key, _)| key.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(keys(&first, ""), ["a/1", "a/2", "b", "c"]);
     assert_eq!(keys(&first, "a/2"), ["a/2", "b", "c"]);

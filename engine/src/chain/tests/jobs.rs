@@ -540,7 +540,7 @@ fn the_actor_that_a_job_names_is_told_of_its_end() {
         })
     };
     let with = |handler: &str| JobSpec {
-        callback: Some(Callback { actor, handler: handler.into() }),
+        callback: Some(Callback { actor, handler: handler.into(), resume: None }),
         ..spec()
     };
     let id = chain.submit(with("told"));

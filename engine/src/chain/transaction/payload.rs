@@ -3,6 +3,7 @@
 use super::Excuse;
 use crate::{
     chain::{
+        actors::{ActorCode, Language},
         committee::GenesisValidator,
         tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
     },
@@ -93,6 +94,10 @@ payloads! {
     5 "cancel_timer" CancelTimer(CancelTimer), _ => meter::timer(0);
     /// Extends the lifetime of a timer of an actor that the sender deployed.
     6 "extend_timer" ExtendTimer(ExtendTimer), _ => meter::timer(0);
+    /// Deploys a module in Python as an actor, and runs its `init`.
+    7 "deploy_python" DeployPython(DeployPython), _ => meter::METERED;
+    /// Hands an actor in Python over to another owner; only its owner may.
+    8 "transfer_ownership" TransferOwnership(TransferOwnership), _ => meter::TRANSFER;
     /// Registers the sender as a runner.
     16 "register_runner" RegisterRunner(RegisterRunner), _ => meter::REGISTER_RUNNER;
     /// Changes the capabilities, price or stake of the sender, a runner.
@@ -163,6 +168,50 @@ pub struct DeployActor {
     pub source: String,
 }
 record!(DeployActor { source });
+
+/// See [`Payload::DeployPython`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeployPython {
+    pub source: String,
+    /// With a salt, the address follows from sender, salt and source; without one, from sender and
+    /// nonce. At most [`MAX_SALT`] bytes.
+    pub salt: Option<Vec<u8>>,
+    /// Paid from the sender to the actor before `init` runs.
+    pub value: Wei,
+    /// The call that the deployment ends with; if it fails, all of it is undone.
+    pub init: Option<InitCall>,
+}
+record!(DeployPython { source, salt, value, init });
+
+impl DeployPython {
+    /// The address of the actor that `deployer` deploys with its transaction `nonce`.
+    pub fn address(&self, deployer: &Address, nonce: u64) -> Address {
+        let code = ActorCode::hash(Language::Python, &self.source);
+        match &self.salt {
+            Some(salt) => Address::of_salted_actor(deployer, salt, &code),
+            None => Address::of_actor(deployer, nonce),
+        }
+    }
+}
+
+/// The longest salt of a deployment, in bytes.
+pub const MAX_SALT: usize = 32;
+
+/// See [`DeployPython::init`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InitCall {
+    pub handler: String,
+    pub payload: Vec<u8>,
+}
+record!(InitCall { handler, payload });
+
+/// See [`Payload::TransferOwnership`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferOwnership {
+    pub actor: Address,
+    pub owner: Address,
+}
+record!(TransferOwnership { actor, owner });
 
 /// See [`Payload::CallActor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -377,7 +426,7 @@ impl Payload {
 
     /// Whether its usage is known only after it has run.
     pub(super) const fn is_metered(&self) -> bool {
-        matches!(self, Self::DeployActor(_) | Self::CallActor(_))
+        matches!(self, Self::DeployActor(_) | Self::DeployPython(_) | Self::CallActor(_))
     }
 
     /// The value that the sender's balance must hold on top of the fee.
@@ -385,6 +434,7 @@ impl Payload {
         match self {
             Self::Transfer(transfer) => transfer.amount,
             Self::CallActor(call) => call.value,
+            Self::DeployPython(deployment) => deployment.value,
             Self::RegisterRunner(register) => register.stake,
             Self::SubmitJob(spec) => spec.escrow(),
             Self::CreateTask(task) => task.reward,

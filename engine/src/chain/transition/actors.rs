@@ -14,6 +14,18 @@
 //!
 //! Timers are scheduled, extended and cancelled, and jobs recorded, at the end of the call that
 //! asked for them. A job's escrow comes from the actor's balance.
+//!
+//! An actor in Python runs on a machine that the transition gets as an argument ([`python`]). Its
+//! effects apply at once. Messages to it are delivered as above; messages from it wait for the next
+//! block.
+
+mod python;
+mod runner_job;
+mod tokens;
+
+pub(super) use python::MESSAGE_HANDLER;
+pub(in crate::chain) use python::deploy as deploy_python;
+pub(super) use runner_job::reply;
 
 use super::jobs::{self, JobError};
 use crate::{
@@ -22,7 +34,7 @@ use crate::{
         effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     chain::{
-        actors::{Actor, ActorCode, load},
+        actors::{Actor, ActorCode, Language, StoreKey, load},
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
         receipt::ActorReceipt,
         state::{MoneyError, State},
@@ -32,7 +44,8 @@ use crate::{
         json::Json,
         spec::{Callback, JobSpec, SpecError},
     },
-    primitives::{Address, Hash, Height, Wei, keccak256},
+    primitives::{Address, Hash, Height, Wei},
+    pvm::{Pvm, PvmFailure},
     registry::JobKind,
     timer::{self, Ids, ScheduleTerms, Tier, TimerError, TimerRequest},
 };
@@ -47,7 +60,7 @@ pub const MAX_DELIVERIES: u32 = 1_024;
 pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::chain) struct BlockContext {
+pub(in crate::chain) struct BlockContext<'a> {
     pub parent: Hash,
     pub height: Height,
     pub timestamp_ms: u64,
@@ -56,11 +69,13 @@ pub(in crate::chain) struct BlockContext {
     /// The signer of the transaction; `None` for a fire.
     pub sender: Option<Address>,
     pub terms: ScheduleTerms,
+    /// The machine of actors in Python.
+    pub pvm: Option<&'a dyn Pvm>,
     /// Whether effects are kept, for tests of actors.
     pub watched: bool,
 }
 
-impl BlockContext {
+impl BlockContext<'_> {
     pub(in crate::chain) const fn seed(&self, index: u32) -> Seed {
         Seed::OfCall { parent: self.parent, cause: self.cause, index }
     }
@@ -79,6 +94,8 @@ pub(in crate::chain) struct PendingCall {
 pub(in crate::chain) struct ActorEffects {
     /// The actor that was deployed or called.
     pub actor: Address,
+    /// The language of that actor.
+    pub language: Language,
     /// Total usage, whether or not the calls succeeded.
     pub usage: Usage,
     /// The first call's return value as JSON, or why everything is to be undone.
@@ -89,7 +106,7 @@ pub(in crate::chain) struct ActorEffects {
     /// Ignored on failure.
     pub events: Vec<EventKind>,
     /// Keys that were written or removed.
-    pub written: BTreeSet<(Address, String)>,
+    pub written: BTreeSet<(Address, StoreKey)>,
     /// Effects that actors asked for, except writes to their stores; only if the place is watched.
     pub effects: Vec<(Address, Effect)>,
 }
@@ -108,6 +125,18 @@ pub struct CallFailure {
 pub enum FailureKind {
     #[error(transparent)]
     Actor(#[from] actor::Error),
+    #[error(transparent)]
+    Python(#[from] PvmFailure),
+    #[error("NoPython: this chain has no machine for actors in Python")]
+    NoPython,
+    #[error("ActorExists: {0} is deployed already; use another salt")]
+    ActorExists(Address),
+    #[error("InitOnlyOnce: `init` runs when the actor is deployed, and never again")]
+    InitOnlyOnce,
+    #[error("SaltTooLong: a salt has at most {limit} bytes, this one has {got}")]
+    SaltTooLong { got: usize, limit: usize },
+    #[error("SourceTooLong: a source has at most {limit} bytes, this one has {got}")]
+    SourceTooLong { got: u64, limit: u64 },
     #[error(transparent)]
     Money(#[from] MoneyError),
     #[error(transparent)]
@@ -170,15 +199,17 @@ pub(in crate::chain) fn deploy_at(
     done.usage = usage;
     match loaded {
         Ok(module) => {
-            let (code, retained) = (ActorCode::hash(source), module.retained());
+            let code = ActorCode::hash(Language::Starlark, source);
+            let retained = module.retained();
             if !state.code.contains_key(&code) {
                 state.code.insert(code, ActorCode::loaded(source, module));
             }
             let (loading, loaded_at) = (usage.cycles(), height);
             let deployed_at = height;
-            state
-                .actors
-                .insert(actor, Actor { deployer, code, deployed_at, retained, loading, loaded_at });
+            let new_owner = None;
+            let record =
+                Actor { deployer, code, deployed_at, retained, loading, loaded_at, new_owner };
+            state.actors.insert(actor, record);
             done.events.push(ActorDeployed { actor, deployer, code }.into());
         }
         Err(error) => done.result = Err(FailureKind::Actor(error).into()),
@@ -190,14 +221,12 @@ pub(in crate::chain) fn deploy_at(
 /// and the caller must restore the previous one.
 pub(in crate::chain) fn call(
     state: &mut State,
-    (place, ids): (&BlockContext, &Ids),
+    (place, ids): (&BlockContext<'_>, &Ids),
     first: PendingCall,
     budget: Budget,
 ) -> ActorEffects {
     let mut done = ActorEffects::new(first.to);
-    let (queue, waiting) = (VecDeque::new(), 0);
-    let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
-    let result = calls.all(first);
+    let result = Calls::new(state, (place, ids), budget, &mut done).all(first);
     done.result = result;
     done
 }
@@ -206,15 +235,14 @@ pub(in crate::chain) fn call(
 /// follow. On failure the state is left half changed.
 pub(in crate::chain) fn apply(
     state: &mut State,
-    (place, ids): (&BlockContext, &Ids),
+    (place, ids): (&BlockContext<'_>, &Ids),
     actor: Address,
     effects: Vec<Effect>,
     budget: Budget,
 ) -> ActorEffects {
     let mut done = ActorEffects::new(actor);
     done.deliveries = 1;
-    let (queue, waiting) = (VecDeque::new(), 0);
-    let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
+    let mut calls = Calls::new(state, (place, ids), budget, &mut done);
     let applied = effects.into_iter().try_for_each(|effect| calls.apply(actor, effect));
     let result = applied.map_err(CallFailure::from).and_then(|()| calls.rest());
     done.result = result;
@@ -223,17 +251,18 @@ pub(in crate::chain) fn apply(
 
 impl ActorEffects {
     pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), CallFailure>) {
-        let Self { actor, usage, result, log, deliveries, events, .. } = self;
+        let Self { actor, language, usage, result, log, deliveries, events, .. } = self;
         let (result, ended) = match result {
             Ok(result) => (result, Ok(())),
             Err(failure) => (Vec::new(), Err(failure)),
         };
-        (events, ActorReceipt { actor, usage, result, log, deliveries }, ended)
+        (events, ActorReceipt { actor, usage, language, result, log, deliveries }, ended)
     }
 
     fn new(actor: Address) -> Self {
         Self {
             actor,
+            language: Language::Starlark,
             usage: Usage::default(),
             result: Ok(Vec::new()),
             log: Vec::new(),
@@ -247,16 +276,33 @@ impl ActorEffects {
 
 struct Calls<'a> {
     state: &'a mut State,
-    place: &'a BlockContext,
+    place: &'a BlockContext<'a>,
     ids: &'a Ids,
     budget: Budget,
     queue: VecDeque<PendingCall>,
     /// Bytes of payloads in the queue.
     waiting: usize,
+    /// The actors whose calls run now, outermost first. None of them can be entered again.
+    running: Vec<Address>,
+    /// Whether the next call is that of a deployment, which alone may be of `init`.
+    creating: bool,
+    /// Number of events of actors in Python.
+    emitted: u64,
     done: &'a mut ActorEffects,
 }
 
-impl Calls<'_> {
+impl<'a> Calls<'a> {
+    fn new(
+        state: &'a mut State,
+        (place, ids): (&'a BlockContext<'a>, &'a Ids),
+        budget: Budget,
+        done: &'a mut ActorEffects,
+    ) -> Self {
+        let (queue, waiting, running) = (VecDeque::new(), 0, Vec::new());
+        let (creating, emitted) = (false, 0);
+        Self { state, place, ids, budget, queue, waiting, running, creating, emitted, done }
+    }
+
     fn all(&mut self, first: PendingCall) -> Result<Vec<u8>, CallFailure> {
         self.send(first)?;
         self.rest()
@@ -305,16 +351,60 @@ impl Calls<'_> {
     }
 
     fn deliver(&mut self, delivery: &PendingCall, index: u32) -> Result<Vec<u8>, FailureKind> {
-        let PendingCall { sender, to, ref handler, ref payload, value } = *delivery;
-        let actor = *self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
-        let code = self.state.code(&actor.code).expect("an actor has code").clone();
+        let PendingCall { sender, to, value, .. } = *delivery;
+        self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
         self.state.credit(to, value)?;
         self.moved(sender, to, value);
+        let left = self.left();
+        let (usage, returned) = self.run(delivery, index, left);
+        self.done.usage = self.done.usage.plus(&usage);
+        returned
+    }
+
+    /// Runs a handler within `budget` and applies its effects. Returns the usage, except cells that
+    /// are counted already, and what it returned. On failure the state is left half changed.
+    fn run(
+        &mut self,
+        call: &PendingCall,
+        index: u32,
+        budget: Budget,
+    ) -> (Usage, Result<Vec<u8>, FailureKind>) {
+        let PendingCall { sender, to, ref handler, value, .. } = *call;
+        let Some(actor) = self.state.actor(&to).copied() else {
+            return (Usage::default(), Err(FailureKind::UnknownActor(to)));
+        };
+        let code = self.state.code(&actor.code).expect("an actor has code").clone();
+        if self.done.actor == to {
+            self.done.language = code.language();
+        }
         let called = ActorCalled { actor: to, sender, handler: handler.clone(), value };
         self.done.events.push(called.into());
-        self.pay_loading(to, actor)?;
+        self.running.push(to);
+        let ran = match code.language() {
+            Language::Starlark => self.run_starlark(call, (actor, &code), index, budget),
+            Language::Python => self.run_python(call, code.source(), index, budget),
+        };
+        self.running.pop();
+        ran
+    }
+
+    fn run_starlark(
+        &mut self,
+        call: &PendingCall,
+        (actor, code): (Actor, &ActorCode),
+        index: u32,
+        budget: Budget,
+    ) -> (Usage, Result<Vec<u8>, FailureKind>) {
+        let PendingCall { sender, to, ref handler, ref payload, value } = *call;
+        let mut usage = Usage::default();
+        if let Err(short) = self.pay_loading(to, actor, budget, &mut usage) {
+            return (usage, Err(short));
+        }
         let params = self.state.params.actors;
-        let module = code.module(&params).map_err(Clone::clone)?;
+        let module = match code.module(&params) {
+            Ok(module) => module,
+            Err(error) => return (usage, Err(error.clone().into())),
+        };
         let call = Call {
             handler,
             payload,
@@ -328,26 +418,33 @@ impl Calls<'_> {
         let asking = Some((self.place, self.ids));
         let (height, seed) = (self.place.height, self.place.seed(index));
         let seen = StateView { state: self.state, actor: to, height, seed, asking };
-        let outcome = module.call(&params, &call, &seen, self.left());
-        self.done.usage = self.done.usage.plus(&outcome.usage);
+        let left = Budget { cycles: budget.cycles.saturating_sub(usage.cycles()), ..budget };
+        let outcome = module.call(&params, &call, &seen, left);
+        usage = usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
-        let returned = outcome.result?;
-        for effect in outcome.effects {
-            self.apply(to, effect)?;
-        }
-        Ok(returned)
+        let applied = outcome.result.map_err(FailureKind::from).and_then(|returned| {
+            outcome.effects.into_iter().try_for_each(|effect| self.apply(to, effect))?;
+            Ok(returned)
+        });
+        (usage, applied)
     }
 
     /// Pays for loading a module, before it is loaded, if the last payment is too old.
-    fn pay_loading(&mut self, address: Address, actor: Actor) -> Result<(), FailureKind> {
-        let (height, left) = (self.place.height, self.left().cycles);
+    fn pay_loading(
+        &mut self,
+        address: Address,
+        actor: Actor,
+        budget: Budget,
+        usage: &mut Usage,
+    ) -> Result<(), FailureKind> {
+        let (height, left) = (self.place.height, budget.cycles);
         let loading = actor.loading_at(height);
         if let Some(short) = loading.checked_sub(left).filter(|short| *short > 0) {
-            self.done.usage.loading += left;
+            usage.loading += left;
             let limit = self.budget.cycles;
             return Err(actor::Error::from(ErrorKind::OutOfCycles { limit, short }).into());
         }
-        self.done.usage.loading += loading;
+        usage.loading += loading;
         if let Some(called) = actor.called_at(height) {
             self.state.actors.insert(address, called);
         }
@@ -373,7 +470,7 @@ impl Calls<'_> {
         }
         match effect {
             Effect::SetState { key, value } => {
-                let key = (actor, key);
+                let key = (actor, StoreKey::from(key));
                 match value {
                     Some(value) => self.state.storage.insert(key.clone(), value),
                     None => self.state.storage.remove(&key),
@@ -447,7 +544,7 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
         Json::parse(&job.spec).map_err(|error| refuse("job".into(), error.to_string()))?;
     let mut spec = document::read(document).map_err(|error| refuse(error.place, error.problem))?;
     if let Some(handler) = &job.callback {
-        spec.callback = Some(Callback { actor, handler: handler.clone() });
+        spec.callback = Some(Callback { actor, handler: handler.clone(), resume: None });
     }
     spec.check()?;
     Ok(spec)
@@ -461,7 +558,7 @@ pub(in crate::chain) struct StateView<'a> {
     pub seed: Seed,
     /// The context for scheduling timers; `None` for a gas bidding agent, which may not schedule
     /// any.
-    pub asking: Option<(&'a BlockContext, &'a Ids)>,
+    pub asking: Option<(&'a BlockContext<'a>, &'a Ids)>,
 }
 
 impl World for StateView<'_> {
@@ -502,8 +599,7 @@ impl World for StateView<'_> {
         self.asking.ok_or("a gas bidding agent submits no jobs")?;
         // Report the error at the line that asks.
         let spec = specification(self.actor, job).map_err(|error| error.to_string())?;
-        let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.hash().0, &index.to_be_bytes()]);
-        let nonce = u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"));
+        let nonce = jobs::nonce(&self.seed.hash(), index);
         Ok((spec.job_id(&self.actor, nonce), nonce))
     }
 }

@@ -6,7 +6,10 @@
 use super::actors::{BlockContext, FailureKind, StateView};
 use crate::{
     actor::{Budget, Call, ErrorKind, Usage},
-    chain::{State, actors::Actor},
+    chain::{
+        State,
+        actors::{Actor, Language},
+    },
     primitives::{Address, Height, Wei},
     timer::{BID_CYCLES, Bid, ScheduleTerms, eip1559},
 };
@@ -30,7 +33,7 @@ pub(in crate::chain) struct AgentAnswer {
 /// order.
 pub(in crate::chain) fn context(
     state: &State,
-    place: &BlockContext,
+    place: &BlockContext<'_>,
     owner: Address,
     trigger: Height,
 ) -> [u128; 8] {
@@ -51,7 +54,7 @@ pub(in crate::chain) fn context(
 /// loaded by another call.
 pub(in crate::chain) fn ask(
     state: &State,
-    place: &BlockContext,
+    place: &BlockContext<'_>,
     (gba, owner): (Address, Address),
     context: &[u128; 8],
 ) -> AgentAnswer {
@@ -70,6 +73,10 @@ pub(in crate::chain) fn ask(
     }
     let called = actor.called_at(place.height);
     let code = state.code(&actor.code).expect("an actor has code");
+    if code.language() == Language::Python {
+        let what = "NotAnAgent: an actor in Python gives no bids";
+        return refused(FailureKind::Actor(ErrorKind::Failed(what.to_owned()).into()));
+    }
     let params = &state.params().actors;
     let module = match code.module(params) {
         Ok(module) => module,

@@ -12,18 +12,15 @@ use super::{
 use crate::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
     chain::{event::CallbackMade, receipt::ActorReceipt, state::PendingCallback},
-    job::spec::{self, Job, JobStatus, Outcome},
-    primitives::{Address, Cells, Cycles, Hash, Wei},
+    fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES, MAX_BLOCK_CYCLES},
+    job::spec::{self, Continuation, Job, JobStatus, Outcome},
+    primitives::{Address, Cells, Cycles, Hash, Wei, json::quoted},
     timer::Ids,
 };
 use std::sync::Arc;
 
-/// Maximum number of cycles of a callback.
-pub const CALLBACK_CYCLES: u64 = 1_000_000;
-/// Maximum number of cells of a callback.
-pub const CALLBACK_CELLS: u64 = 100_000;
-/// Maximum number of callbacks in a block: a quarter of its cycles.
-const CALLBACKS: usize = 5;
+/// Maximum number of cycles that a block's callbacks may use.
+const BLOCK_CYCLES: u64 = MAX_BLOCK_CYCLES / 4;
 
 /// Address of the dispatcher, system actor 0x02: the sender of callbacks.
 pub const DISPATCHER: Address = Address::DISPATCHER;
@@ -34,10 +31,24 @@ impl Run<'_> {
         if self.state.callbacks.is_empty() {
             return;
         }
+        let mut left = BLOCK_CYCLES;
+        let fit = |callback: &&PendingCallback| {
+            left.checked_sub(self.budget(callback).cycles).map(|less| left = less).is_some()
+        };
+        let fitting = self.state.callbacks.iter().take_while(fit).count();
         let waiting = Arc::make_mut(&mut self.state.callbacks);
-        let now: Vec<PendingCallback> = waiting.drain(..waiting.len().min(CALLBACKS)).collect();
+        let now: Vec<PendingCallback> = waiting.drain(..fitting).collect();
         for callback in now {
             self.tell_of_end(&callback);
+        }
+    }
+
+    /// What a callback may use.
+    fn budget(&self, callback: &PendingCallback) -> Budget {
+        let job = self.state.jobs.get(&callback.job_id);
+        match job.and_then(|job| job.spec.callback.as_ref()?.resume.as_ref()) {
+            Some(Continuation { cycles, cells, .. }) => Budget { cycles: *cycles, cells: *cells },
+            None => Budget { cycles: CALLBACK_CYCLES, cells: CALLBACK_CELLS },
         }
     }
 
@@ -49,28 +60,30 @@ impl Run<'_> {
     fn tell_of_end(&mut self, callback: &PendingCallback) {
         let job_id = callback.job_id;
         let job = self.state.jobs.get(&job_id).expect("jobs are never removed").clone();
-        let Some(spec::Callback { actor, handler }) = job.spec.callback.clone() else { return };
-        let (cycle, cell) = (self.parent.basefee_cycle, self.parent.basefee_cell);
-        let price = |cycles: u64, cells: u64| {
-            let cells = cell.saturating_mul(u128::from(cells));
-            cycle.saturating_mul(u128::from(cycles)).saturating_add(cells)
+        let Some(spec::Callback { actor, handler, resume }) = job.spec.callback.clone() else {
+            return;
         };
-        let most = price(CALLBACK_CYCLES, CALLBACK_CELLS);
+        let budget = self.budget(callback);
+        let most = self.parent.price(budget.cycles, budget.cells);
         let (mut cycles, mut charged, mut error) = (0, Wei::ZERO, None);
         let mut did = ActorReceipt::none(actor);
         match self.state.debit(job.submitter, most) {
             Err(poor) => error = Some(poor.to_string()),
             Ok(()) => {
                 let (place, ids) = (self.place(job_id, None), Ids::of_fire(self.height(), job_id));
-                let payload = payload(callback, &job);
+                // A continuation is resumed by the actor itself.
+                let result = callback.result.as_ref().map_or(&[][..], |result| result.as_slice());
+                let (sender, payload) = match &resume {
+                    Some(resume) => (actor, actors::reply((&job_id, &resume.cid), &job, result)),
+                    None => (DISPATCHER, payload(callback, &job)),
+                };
                 let first = PendingCall {
-                    sender: DISPATCHER,
+                    sender,
                     to: actor,
                     handler: handler.clone(),
                     payload,
                     value: Wei::ZERO,
                 };
-                let budget = Budget { cycles: CALLBACK_CYCLES, cells: CALLBACK_CELLS };
                 let before = self.state.clone();
                 let mut done = actors::call(&mut self.state, (&place, &ids), first, budget);
                 self.show(&mut done);
@@ -82,9 +95,9 @@ impl Run<'_> {
                         error = Some(shortened(failure.to_string(), MAX_ERROR_BYTES));
                     }
                 }
-                cycles = outcome.usage.cycles().min(CALLBACK_CYCLES);
-                let cells = outcome.usage.cells.min(CALLBACK_CELLS);
-                charged = price(cycles, cells);
+                cycles = outcome.usage.cycles().min(budget.cycles);
+                let cells = outcome.usage.cells.min(budget.cells);
+                charged = self.parent.price(cycles, cells);
                 let rest = most.saturating_sub(charged);
                 self.state.credit(job.submitter, rest).expect("what was set aside fits again");
                 self.state.burned.callbacks = self.state.burned.callbacks.saturating_add(charged);
@@ -123,19 +136,4 @@ fn payload(callback: &PendingCallback, job: &Job) -> Vec<u8> {
     }
     json.push('}');
     json.into_bytes()
-}
-
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
 }

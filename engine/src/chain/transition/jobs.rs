@@ -16,7 +16,7 @@ use crate::{
         state::MAX_RETRIES,
     },
     presence::Connectivity,
-    primitives::{Address, Hash, Height, Wei, merkle::Map},
+    primitives::{Address, Hash, Height, Wei, keccak256, merkle::Map},
 };
 use std::sync::Arc;
 
@@ -36,6 +36,12 @@ pub enum JobError {
     TooLate { job_id: Hash, status: &'static str },
     #[error(transparent)]
     Money(#[from] MoneyError),
+}
+
+/// The nonce of the job that a call with this seed asks for at this place.
+pub(super) fn nonce(seed: &Hash, index: u64) -> u64 {
+    let nonce = keccak256(&[b"cowboy-job-nonce/v1", &seed.0, &index.to_be_bytes()]);
+    u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"))
 }
 
 /// Records a job of `submitter` under `id`, which covers `nonce`, and takes its escrow.

@@ -349,7 +349,7 @@ impl Run<'_> {
         self.state.timers.queue.remove(&timer.id);
         self.timer = Some(timer.id);
         let height = self.height();
-        let (handler, payload) = timer.call();
+        let (handler, payload) = self.state.called_by(&timer);
         let (place, ids) = (self.place(timer.id, None), Ids::of_fire(height, timer.id));
         let actor = timer.actor;
         let first = PendingCall {

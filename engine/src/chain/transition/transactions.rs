@@ -9,19 +9,31 @@ use super::{
 use crate::{
     actor::Budget,
     chain::{
+        actors::{Actor, Language},
         event::{
-            EntitlementGranted, EntitlementRevoked, RunnerDeregistered, RunnerRegistered,
-            RunnerUpdated, Transferred,
+            EntitlementGranted, EntitlementRevoked, OwnershipTransferred, RunnerDeregistered,
+            RunnerRegistered, RunnerUpdated, Transferred,
         },
         receipt::{ActorReceipt, Receipt, ReceiptStatus},
         transaction::{
             CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
-            SignedTransaction, Transfer,
+            SignedTransaction, Transfer, TransferOwnership,
         },
     },
     primitives::{Address, Cells, Cycles, Wei},
     timer::Ids,
 };
+
+/// Why an actor is not handed over. The text begins with the variant's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OwnershipError {
+    #[error("UnknownActor: no actor {0}")]
+    Unknown(Address),
+    #[error("NotPython: actor {0} is in Starlark, whose owner is always its deployer")]
+    NotPython(Address),
+    #[error("Unauthorized: only {owner} may hand actor {actor} over")]
+    NotYours { actor: Address, owner: Address },
+}
 
 /// The budget of a deployment or call: its limits minus the intrinsic part.
 fn budget(signed: &SignedTransaction) -> Budget {
@@ -96,6 +108,15 @@ impl Run<'_> {
                 let done = actors::deploy(&mut self.state, height, deployer, source, budget);
                 self.told(done, receipt)?;
             }
+            Payload::DeployPython(deployment) => {
+                let place = self.place(receipt.transaction, Some(sender));
+                let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
+                let (deployer, budget) = ((sender, nonce), budget(signed));
+                let at = (&place, &ids);
+                let done = actors::deploy_python(&mut self.state, at, deployer, deployment, budget);
+                self.told(done, receipt)?;
+            }
+            Payload::TransferOwnership(transfer) => self.transfer_ownership(sender, *transfer)?,
             Payload::CallActor(CallActor { actor, handler, payload, value }) => {
                 let place = self.place(receipt.transaction, Some(sender));
                 let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
@@ -170,6 +191,26 @@ impl Run<'_> {
             Payload::CompleteTask(complete) => self.complete_task(sender, complete)?,
             Payload::ResolveCommitment(resolve) => self.resolve_commitment(sender, resolve)?,
         }
+        Ok(())
+    }
+
+    fn transfer_ownership(
+        &mut self,
+        sender: Address,
+        TransferOwnership { actor: address, owner }: TransferOwnership,
+    ) -> Result<(), TransactionFailure> {
+        let actor = self.state.actor(&address).ok_or(OwnershipError::Unknown(address))?;
+        let code = self.state.code(&actor.code).expect("an actor has code");
+        if code.language() != Language::Python {
+            return Err(OwnershipError::NotPython(address).into());
+        }
+        let from = actor.owner();
+        if from != sender {
+            return Err(OwnershipError::NotYours { actor: address, owner: from }.into());
+        }
+        let new_owner = (owner != actor.deployer).then_some(owner);
+        self.state.actors.insert(address, Actor { new_owner, ..*actor });
+        self.emit(OwnershipTransferred { actor: address, from, to: owner });
         Ok(())
     }
 

@@ -106,6 +106,7 @@ fn the_works_fields_are_named() {
             temperature_milli: None,
             seed: None,
             embedding_model: embedding_model.map(Into::into),
+            response_schema: None,
         }))
         .0
     };
@@ -150,6 +151,6 @@ fn the_works_fields_are_named() {
         delivery: None,
     };
     assert_eq!(work(Work::Custom(command)).0, "work.program");
-    let callback = Callback { actor: Address([1; 20]), handler: String::new() };
+    let callback = Callback { actor: Address([1; 20]), handler: String::new(), resume: None };
     assert_eq!(field(|spec| spec.callback = Some(callback)), "callback.handler");
 }

@@ -149,6 +149,6 @@ async fn what_is_no_question_is_refused() {
     }
     let long = "k".repeat(100);
     let (_, proof) = devnet.proved("stored", &of(&format!("{}/{long}", Address([7; 20])))).await;
-    assert_eq!(proof.subject, Subject::Stored(Address([7; 20]), long));
+    assert_eq!(proof.subject, Subject::Stored(Address([7; 20]), long.into()));
     const { assert!(chain::MAX_PROOF_BYTES > 1 << 20, "a timer's payload fits") };
 }

@@ -45,8 +45,8 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
         Subject::Account(unknown),
         Subject::Actor(clock),
         Subject::Actor(unknown),
-        Subject::Stored(clock, "seen".to_owned()),
-        Subject::Stored(clock, "unseen".to_owned()),
+        Subject::Stored(clock, "seen".into()),
+        Subject::Stored(clock, "unseen".into()),
         Subject::Job(job),
         Subject::Job(Hash([7; 32])),
         Subject::Runner(runner),
@@ -224,12 +224,12 @@ fn each_check_has_its_name() {
 fn a_value_that_fits_no_proof_is_told() {
     let (mut chain, _, _) = filled();
     let clock = chain.deploy(CLOCK);
-    chain.state.storage.insert((clock, "big".to_owned()), vec![0; MAX_PROOF_BYTES]);
-    let proof = chain.prove(Subject::Stored(clock, "big".to_owned()));
+    chain.state.storage.insert((clock, "big".into()), vec![0; MAX_PROOF_BYTES]);
+    let proof = chain.prove(Subject::Stored(clock, "big".into()));
     assert!(proof.check().is_ok());
     assert!(proof.to_bytes().is_err_and(|error| error.limit == MAX_PROOF_BYTES));
     let key = "k".repeat(70_000);
-    assert!(chain.prove(Subject::Stored(clock, key)).to_bytes().is_err());
+    assert!(chain.prove(Subject::Stored(clock, key.into())).to_bytes().is_err());
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! `actor test FILE.py`: the author's own pytest, with the SDK's `SimulatedChain` or on a devnet.
+
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::Ui,
+};
+use clap::{Args, ValueEnum};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// The plugin of pytest that puts a devnet in the place of `SimulatedChain`.
+const PLUGIN: &str = include_str!("cowboyctl_devnet.py");
+const PLUGIN_NAME: &str = "cowboyctl_devnet";
+/// The devnet's name in the folder that is made for it.
+const DEVNET: &str = "test";
+/// Four validators, and runners that wait for the tests' replies: a default job may take 6 s. One
+/// that leaves jobs without an answer loses reputation, and the others go on. Timers have cycles
+/// for actors that take long to load.
+const TOPOLOGY: &str = "\
+validators: 4
+runners:
+  - {name: hand-0, max_concurrent_jobs: 100, executors: {by_hand: true}}
+  - {name: hand-1, max_concurrent_jobs: 100, executors: {by_hand: true}}
+  - {name: hand-2, max_concurrent_jobs: 100, executors: {by_hand: true}}
+chain: {block_time: 200ms}
+timers: {max_cycles_per_fire_auction_phase: 550000}
+";
+/// The exit code of pytest when a test failed.
+const FAILED: i32 = 1;
+
+/// Options for tests of actors in Python.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Actors in Python (FILE.py or a folder)")]
+pub struct PytestOptions {
+    /// What the tests' `SimulatedChain` is
+    #[arg(long, value_enum, value_name = "CHAIN", default_value_t = On::Mock)]
+    on: On,
+    /// The Python that has pytest and the SDK
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    python: OsString,
+    /// More arguments of pytest, after --
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+/// Where tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// The SDK's own, in memory
+    Mock,
+    /// A devnet of four validators that is started for the tests and removed after them
+    Devnet,
+}
+
+/// A devnet in a folder of its own, which is stopped and removed when this is dropped.
+struct TestDevnet {
+    program: PathBuf,
+    folder: TempDir,
+}
+
+impl TestDevnet {
+    fn start(ui: Ui) -> Result<Self, CliError> {
+        let program = env::current_exe().map_err(at(Path::new("cowboyctl")))?;
+        let folder = TempDir::with_prefix("cowboyctl-test-").map_err(at(&env::temp_dir()))?;
+        let devnet = Self { program, folder };
+        for (name, text) in [("topology.yaml", TOPOLOGY), ("cowboyctl_devnet.py", PLUGIN)] {
+            let path = devnet.folder.path().join(name);
+            fs::write(&path, text).map_err(at(&path))?;
+        }
+        ui.note("start a devnet for the tests …");
+        let topology = devnet.folder.path().join("topology.yaml");
+        let up = ["devnet", "up", "--detach", "--file"].map(OsStr::new);
+        devnet.run(up.into_iter().chain([topology.as_os_str()]))?;
+        Ok(devnet)
+    }
+
+    fn run<'a>(&self, words: impl Iterator<Item = &'a OsStr>) -> Result<(), CliError> {
+        let mut command = Command::new(&self.program);
+        command.args(words).envs(self.variables()).stdin(Stdio::null()).stdout(Stdio::null());
+        let output = command.stderr(Stdio::piped()).output().map_err(at(&self.program))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                Err(CliError::failed("the devnet for the tests").detail(said.trim().to_owned()))
+            }
+        }
+    }
+
+    fn variables(&self) -> [(&'static str, &OsStr); 3] {
+        [
+            ("COWBOYCTL", self.program.as_os_str()),
+            ("COWBOYCTL_HOME", self.folder.path().as_os_str()),
+            ("COWBOYCTL_DEVNET", OsStr::new(DEVNET)),
+        ]
+    }
+}
+
+impl Drop for TestDevnet {
+    fn drop(&mut self) {
+        // It may have ended, or never have begun; its folder goes in any case.
+        let _ = self.run(["devnet", "down"].map(OsStr::new).into_iter());
+    }
+}
+
+fn at(path: &Path) -> impl Fn(std::io::Error) -> CliError {
+    move |error| CliError::failed(format!("{}: {error}", path.display()))
+}
+
+/// Runs pytest on `file`, a module or a folder, and shows what it prints.
+pub async fn run(
+    cx: &Context,
+    file: &Path,
+    filter: Option<String>,
+    options: PytestOptions,
+) -> Result<(), CliError> {
+    let PytestOptions { on, python, arguments } = options;
+    let devnet = match on {
+        On::Mock => None,
+        On::Devnet => Some(TestDevnet::start(cx.ui)?),
+    };
+    let mut command = tokio::process::Command::new(&python);
+    command.args(["-m", "pytest"]).arg(file);
+    if let Some(filter) = filter {
+        command.args(["-k", &filter]);
+    }
+    if let Some(devnet) = &devnet {
+        let paths = env::var_os("PYTHONPATH").unwrap_or_default();
+        let paths = env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+        let paths = env::join_paths([devnet.folder.path().to_owned()].into_iter().chain(paths));
+        let paths = paths.map_err(|error| CliError::failed(format!("PYTHONPATH: {error}")))?;
+        command.args(["-p", PLUGIN_NAME]).env("PYTHONPATH", paths).envs(devnet.variables());
+    }
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let hint = "it needs pytest and the SDK: pip install pytest cowboy-actor-sdk; or name another \
+                with --python PROGRAM";
+    let status = command.status().await;
+    let status = status.map_err(|error| at(Path::new(&python))(error).hint(hint))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(FAILED) => Err(CliError::failed("tests failed")),
+        _ => Err(CliError::new(Exit::Failed, format!("pytest: {status}")).hint(hint)),
+    }
+}

@@ -1,0 +1,64 @@
+"""What cannot be compiled as a continuation, or cannot take the reply."""
+
+from cowboy_sdk import actor, bounded_loop, capture, deferred, public, reentrancy_guard, runner
+
+
+@actor
+class Agent:  # expect: no-init
+    @public
+    @runner.continuation
+    def plain(self, msg):  # expect: continuation-form
+        return b""
+
+    @public
+    @runner.continuation  # expect: continuation-form
+    @bounded_loop(3)
+    async def bounded(self, msg):
+        await runner.llm("?")
+
+    @public
+    @reentrancy_guard
+    @runner.continuation  # expect: continuation-form
+    async def guarded(self, msg):
+        await runner.llm("?")
+
+    @runner.continuation
+    @deferred
+    @public
+    async def tagged(self, msg):
+        await runner.llm("?")
+
+    @public
+    @runner.continuation
+    async def two(self, first, second):  # expect: continuation-form
+        await runner.llm("?")
+
+    @public
+    @runner.continuation
+    async def only(self, msg, /):  # expect: continuation-form
+        await runner.llm("?")
+
+    @public
+    @actor.continuation()  # expect: continuation-form
+    async def asked(self, msg):
+        await runner.llm("?")
+
+    @public
+    @runner.continuation
+    async def text(self, msg):
+        ctx = capture()
+        ctx.prompt = """one
+two"""  # expect: continuation-form
+        await runner.llm(ctx.prompt)
+
+    @public
+    @runner.continuation
+    async def commented(self, msg):
+        ctx = capture()
+# not indented  # expect: continuation-form
+        await runner.llm("?")
+
+
+@runner.continuation
+async def outside(payload):  # expect: continuation-form
+    await runner.llm("?")

@@ -1,0 +1,5 @@
+"""The place of a syntax error."""
+
+
+def add(payload):
+    return payload +  # expect: syntax-error

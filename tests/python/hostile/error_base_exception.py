@@ -1,0 +1,4 @@
+# Raises BaseException itself.
+# expect: BaseException: base
+def attack(payload):
+    raise BaseException("base")

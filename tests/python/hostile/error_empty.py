@@ -1,0 +1,4 @@
+# Raises an exception without text.
+# expect: ValueError: ?$
+def attack(payload):
+    raise ValueError

@@ -1,0 +1,3 @@
+# Leaves by SystemExit while the module is loaded.
+# expect: deploy: SystemExit
+raise SystemExit(0)

@@ -1,0 +1,4 @@
+# Raises KeyboardInterrupt.
+# expect: KeyboardInterrupt
+def attack(payload):
+    raise KeyboardInterrupt

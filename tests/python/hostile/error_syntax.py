@@ -1,0 +1,4 @@
+# Is no Python.
+# expect: deploy: SyntaxError
+def attack(payload:
+    return

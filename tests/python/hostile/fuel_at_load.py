@@ -1,0 +1,4 @@
+# Loops while the module is loaded.
+# expect: deploy: OutOfCycles
+while True:
+    pass

@@ -1,0 +1,5 @@
+# Loops without end.
+# expect: OutOfCycles: the call used all of its fuel
+def attack(payload):
+    while True:
+        pass

@@ -1,0 +1,5 @@
+# Buys a single cycle.
+# expect: OutOfCycles
+# limit: 1
+def attack(payload):
+    return b"ran"

@@ -1,0 +1,3 @@
+# Calls a lambda, which is a function of the module.
+# expect: ok lambda
+attack = lambda payload: b"lambda"

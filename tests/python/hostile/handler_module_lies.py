@@ -1,0 +1,6 @@
+# Makes an imported function its own by setting its __module__, and lets it be called.
+# handler: dedent
+# expect: .
+from textwrap import dedent
+
+dedent.__module__ = __name__

@@ -1,0 +1,5 @@
+# Calls a functools.partial.
+# expect: NoHandler
+import functools
+
+attack = functools.partial(bytes, b"x")

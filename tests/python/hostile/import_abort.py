@@ -1,0 +1,7 @@
+# Aborts the process.
+# expect: (KeyError|Stopped: the machine stopped the call)
+import inspect
+
+
+def attack(payload):
+    inspect.sys.modules["os"].abort()

@@ -1,0 +1,4 @@
+# Reads the standard input.
+# expect: (EOFError|RuntimeError|OSError|Stopped)
+def attack(payload):
+    return input().encode()

@@ -1,0 +1,7 @@
+# Leaves by SystemExit.
+# expect: SystemExit: 1
+import inspect
+
+
+def attack(payload):
+    inspect.sys.exit(1)

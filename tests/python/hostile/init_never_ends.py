@@ -1,0 +1,5 @@
+# Loops in init.
+# expect: deploy: OutOfCycles
+def init(payload):
+    while True:
+        pass

@@ -1,0 +1,15 @@
+# Sends itself a message of 900,000 bytes.
+# expect: ok sent
+# value: 1cby
+# limit: 19000000
+# cells: 950000
+import pvm_host
+
+
+def handle_message(payload):
+    pvm_host.emit_event("got", str(len(payload)).encode())
+
+
+def attack(payload):
+    pvm_host.send_message(pvm_host.self_address(), bytes(900_000))
+    return b"sent"

@@ -1,0 +1,10 @@
+# Replaces isinstance, len, type and memoryview, which the guest uses on results.
+# expect: .
+import inspect
+
+
+def attack(payload):
+    builtins = inspect.sys.modules["builtins"]
+    builtins.isinstance = lambda *arguments: True
+    builtins.len = lambda value: 0
+    return {"a": 1}

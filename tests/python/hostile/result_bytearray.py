@@ -1,0 +1,4 @@
+# Returns a bytearray.
+# expect: TypeError: handler attack returned bytearray
+def attack(payload):
+    return bytearray(b"x")

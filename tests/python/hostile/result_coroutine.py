@@ -1,0 +1,4 @@
+# Returns a coroutine.
+# expect: TypeError: handler attack returned coroutine
+async def attack(payload):
+    return b"x"

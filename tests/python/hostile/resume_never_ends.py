@@ -1,0 +1,18 @@
+# Loops in the second part of a continuation.
+# expect: ok
+# handler: ask
+# payload: a0
+# value: 10cby
+from cowboy_sdk import actor, capture, public, runner
+
+
+@actor
+class Agent:
+    @public
+    @runner.continuation
+    async def ask(self, payload):
+        ctx = capture()
+        ctx.prompt = "hello"
+        answer = await runner.llm(ctx.prompt)
+        while True:
+            pass
