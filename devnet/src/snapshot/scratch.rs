@@ -17,8 +17,9 @@ use std::{
 
 const LOCK: &str = "lock";
 
-/// Attempts to create a folder, if each is swept before its lock is taken.
-const ATTEMPTS: u32 = 8;
+/// Attempts to create a folder, if each is swept before its lock is taken. Four threads that do
+/// nothing else have needed more than eight on a busy machine.
+const ATTEMPTS: u32 = 64;
 
 /// A folder of this process. Dropping it removes the folder with its contents.
 #[derive(Debug)]
