@@ -332,7 +332,11 @@ fn a_port_that_is_taken_while_a_devnet_is_saved_leaves_no_validator_stopped() {
     let before = [shown("validator-1"), shown("validator-2")];
     let quic = taken(&before[0]["quic"], |at| UdpSocket::bind(at));
     let p2p = taken(&before[1]["p2p"], |at| TcpListener::bind(at));
-    let saved = home.json(&["devnet", "snapshot", "save"]);
+    let mut saved = home.json(&["devnet", "snapshot", "save"]);
+    // A validator may have had its port back before it could be taken.
+    while !(quic.is_finished() && p2p.is_finished()) {
+        saved = home.json(&["devnet", "snapshot", "save"]);
+    }
     let held = (quic.join().unwrap(), p2p.join().unwrap());
     home.wait_validators(|head| head);
     let after = [shown("validator-1"), shown("validator-2")];
