@@ -10,7 +10,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`limits`] | bounds of an instance: memory, stack, texts |
-//! | [`tuple`](mod@tuple) | what results and fuel depend on |
+//! | [`tuple`] | what results and fuel depend on |
 //! | [`artifact`] | the component and its machine code on disk |
 //! | [`guest`] | the program inside the component |
 //! | [`build`] | how the component is built |
@@ -20,6 +20,8 @@
 //! | [`machine`] | calls of actors |
 //!
 //! Begin with [`machine`].
+//!
+//! [`tuple`]: mod@tuple
 
 pub mod artifact;
 pub mod build;
