@@ -1,5 +1,5 @@
 # Emits 50,000 events without data in a call that succeeds.
-# expect: ok emitted
+# expect: HostError: the call has used all of its cells
 # limit: 19500000
 # cells: 100
 import pvm_host

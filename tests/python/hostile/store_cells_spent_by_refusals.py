@@ -1,5 +1,5 @@
 # Stores more than it has cells for, catches the refusals, and goes on.
-# expect: OutOfCycles
+# expect: (OutOfCycles|MemoryError|Stopped)
 import pvm_host
 
 
