@@ -283,5 +283,7 @@ class WitWorld(wit_world.WitWorld):
         raise Err(raised)
 
 
+# What the build read of its folders. To free it costs more than many calls do.
+sys.path_importer_cache.clear()
 gc.collect()
 gc.freeze()
