@@ -57,6 +57,7 @@ fn shown() -> Actor {
         balance,
         retained: 96,
         handlers: vec![handler("bump", 1), handler("crash", 9)],
+        continuations: Vec::new(),
         state: vec![entry("n", json!(3)), entry("text", json!("x".repeat(200)))],
         next: Some("u".to_owned()),
         source: COUNTER.to_owned(),
@@ -101,6 +102,7 @@ fn dry_run(request: &DryRunRequest) -> DryRun {
         at: request.at.unwrap_or(42),
         success,
         result: success.then(|| json!({"n": 1})),
+        result_bytes: None,
         error: (!success).then(|| "ActorError".to_owned()),
         message: (!success).then(|| STACK.to_owned()),
         usage: usage(),
@@ -126,6 +128,7 @@ fn called(hash: HashText, status: TransactionStatus) -> Transaction {
         actor: Some(ActorReceipt {
             actor: Text(actor()),
             result: success.then(|| json!(3)),
+            result_bytes: None,
             usage: usage(),
             deliveries: 1,
             log: log(),

@@ -30,7 +30,7 @@ pub fn shadow(home: &Home, runners: &str) -> Value {
 }
 
 /// Status and body of a request without a token.
-fn request(up: &Value, method: &str, path: &str, body: &str) -> (u16, Value) {
+pub fn request(up: &Value, method: &str, path: &str, body: &str) -> (u16, Value) {
     let host = text(&up["rpc_url"]).trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).unwrap();
     let request = format!(
@@ -78,6 +78,9 @@ fn a_chain_goes_from_polling_to_push_and_leaves_polling_behind() {
         assert_eq!(got, code, "{body}");
         body
     };
+    // The paths of tools of the ecosystem are off.
+    let (got, body) = request(&up, "GET", "/actor/0x00/read_handler", "");
+    assert!(got == 404 && body.to_string().contains("api.compat"), "{body}");
     // Validators push nothing: runners poll their jobs. Presence is voted on nevertheless.
     let polled = run_job(&home, "polled");
     assert_eq!(get(200)["phase"], "shadow");

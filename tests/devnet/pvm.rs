@@ -5,6 +5,7 @@
 //! do nothing, and standard error says so.
 
 use crate::{
+    migration::request,
     shape,
     support::{Home, Outcome, list, wait_until},
     timers::text,
@@ -95,6 +96,7 @@ fn by_hand(validators: u32) -> Value {
     json!({
         "validators": validators,
         "runners": [{"name": "by-hand", "executors": {"by_hand": true}}],
+        "api": {"compat": true},
         // Actors with several continuations take more to load than a timer has by default.
         "timers": {"max_cycles_per_fire_auction_phase": 550_000},
     })
@@ -117,16 +119,31 @@ fn kept(home: &Home, actor: &str, key: &str) -> Value {
 #[test]
 fn an_agent_asks_is_answered_and_goes_on_in_a_later_block() {
     let Some(home) = Home::with_machine() else { return };
-    home.up_with(&by_hand(4));
+    let up = home.up_with(&by_hand(4));
     let agent = deploy(&home, AGENT);
     let refused = home.fails(6, &["actor", "call", &agent, "chat", "\"hi\""]);
     assert!(refused.contains("E1230") && refused.contains("fix: "), "{refused}");
     let called = home.json(&["actor", "call", &agent, "ask", "\"Why?\""]);
+    assert_eq!(called["payload"]["payload"], "Why?");
+    assert_eq!(called["payload"]["payload_bytes"], "0x645768793f");
+    let shown = home.json(&["actor", "show", &agent]);
+    let [waiting] = &list(&shown["continuations"])[..] else { panic!("{shown}") };
+    let job = home.json(&["job", "show", "latest"]);
+    assert_eq!((&waiting["job_id"], &waiting["handler"]), (&job["job_id"], &json!("ask__resume")));
+    assert_eq!(waiting["cid"], job["spec"]["callback"]["resume"]["cid"]);
+    let told = home.run(&["job", "show", "latest"]).stdout;
+    assert!(told.contains("ask__resume of 0x"), "{told}");
+    let (status, stored) = request(&up, "GET", &format!("/actors/{agent}/storage"), "");
+    assert_eq!((status, &stored["state"]), (200, &shown["state"]));
+    let tried = format!("/actor/{agent}/read_handler?handler=ask&payload=%22Who%22");
+    let (status, tried) = request(&up, "GET", &tried, "");
+    assert_eq!((status, &tried["success"]), (200, &json!(true)), "{tried}");
     let answered = home.json(&["job", "answer", "latest", "Because."]);
     assert_eq!(answered["status"], "Verified");
     assert!(answered["final_at"].as_u64() > called["height"].as_u64(), "{called} {answered}");
     wait_until("the agent goes on", || kept(&home, &agent, "answer") == "Because.");
     assert_eq!(kept(&home, &agent, "asked"), 1);
+    assert_eq!(home.json(&["actor", "show", &agent])["continuations"], json!([]));
     // All of it executed again, from genesis.
     assert_eq!(home.json(&["chain", "verify", "1..latest"])["valid"], true);
     // After a restart, too: code, stores and the continuation come from the stored chain.
@@ -166,7 +183,24 @@ fn a_node_without_the_machine_of_its_chain_does_not_start() {
     assert!(refused.stderr.contains("cowboyctl pvm install --from URL"), "{refused:?}");
     home.set_machines(others);
     home.up(&["-f", &topology]);
-    assert_eq!(home.json(&["actor", "call", &actor, "add", "2"])["actor"]["result"], 2);
+    let add = |payload: &[&str]| {
+        let called = home.json(&[&["actor", "call", &actor, "add"], payload].concat());
+        assert_eq!(called["result"], called["actor"]["result"]);
+        (called["result"].clone(), called["result_bytes"].clone())
+    };
+    assert_eq!(add(&["2"]), (json!(2), json!("0x02")));
+    assert_eq!(add(&["--payload-json", "28"]), (json!(30), json!("0x181e")));
+    assert_eq!(add(&["--payload-hex", "01"]).0, 31);
+    assert_eq!(add(&["--payload-hex", "0x01"]).0, 32);
+    assert_eq!(add(&["--payload-text", "\u{3}"]).0, 35);
+    for (payload, told) in [
+        (["--payload-json", "{"], "--payload-json is not JSON"),
+        (["--payload-hex", "1"], "--payload-hex: "),
+    ] {
+        let call = [&["actor", "call", &actor, "add"], &payload[..]].concat();
+        let refused = home.fails(2, &call);
+        assert!(refused.contains(told), "{refused}");
+    }
     let owned = home.json(&["actor", "transfer", &actor, "--to", "dev-1"]);
     let refused = home.fails(6, &["actor", "transfer", &actor, "--to", "dev-0"]);
     assert!(refused.contains("only ") && owned["owner"] != owned["deployer"], "{refused}");

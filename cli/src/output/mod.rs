@@ -32,8 +32,8 @@ pub use table::{
     table, table_leaving, table_of,
 };
 pub use theme::{
-    AWAITED, BUSY, DONE, EIGHTHS, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
-    named, progress, seconds_since, share, time, to_ms, wei,
+    AWAITED, BUSY, DONE, EIGHTHS, FAILED, FAINT, HEADING, UNDONE, amount, bytes, callback, grouped,
+    millis, named, progress, seconds_since, share, time, to_ms, wei,
 };
 pub use ui::{COLUMNS, Ui, captured, error, raw, warn};
 

@@ -5,6 +5,7 @@ use cowboy_devnet::types::RunnerProgress;
 use cowboy_engine::primitives::{CBY, InCby, Wei};
 use cowboy_host::duration::Plain;
 use jiff::Timestamp;
+use serde_json::Value;
 use std::time::Duration;
 
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -72,6 +73,15 @@ pub fn bytes(bytes: u64) -> String {
 pub fn share(part: u64, whole: u64) -> String {
     let per_mille = u128::from(part) * 1_000 / u128::from(whole.max(1));
     format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+/// What the end of a job calls, from the job's parameters.
+pub fn callback(spec: &Value) -> Option<String> {
+    let callback = &spec["callback"];
+    let (actor, handler) = (callback["actor"].as_str()?, callback["handler"].as_str()?);
+    let resumed = callback["resume"]["cid"].as_str();
+    let resumed = resumed.map(|cid| format!(", continuation {cid}")).unwrap_or_default();
+    Some(format!("{handler} of {actor}{resumed}"))
 }
 
 /// The progress that a runner reports.

@@ -166,7 +166,7 @@ struct Guarded {
 
 fn router(shared: Arc<ServerState>, admission: Admission, limits: ServerLimits) -> Router {
     let mut router = Router::new();
-    for route in routes::table() {
+    for route in routes::table(shared.backend.compat) {
         router = router.route(route.path, route.handler);
     }
     router
@@ -184,6 +184,10 @@ async fn no_route(method: Method, uri: Uri) -> ApiError {
             "this API has version {API} and the request version {version}: use the cowboyctl of \
              this devnet"
         )),
+        None if method == Method::GET && routes::is_compat(uri.path()) => error.hint(
+            "a devnet whose topology has `api.compat: true` has this path; this one answers under \
+             /v1, see GET /openapi.json",
+        ),
         None => error.hint("GET /openapi.json lists the routes"),
     }
 }

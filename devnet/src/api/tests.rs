@@ -4,6 +4,7 @@ mod actors;
 mod agents;
 mod chain;
 mod comparison;
+mod compat;
 mod control;
 mod explanations;
 mod faults;

@@ -211,6 +211,7 @@ async fn live(
         runners: Vec::new(),
         elsewhere: Elsewhere { validators: others, runners: named.runners },
         labels: labels(&home)?,
+        compat: false,
         faults,
         hooks: Hooks {
             save: Box::new(|_| Box::pin(async { Err(no_snapshot()) })),

@@ -183,6 +183,7 @@ async fn live(
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
         elsewhere: Elsewhere::default(),
         labels: labels(&home)?,
+        compat: plan.api_compat,
         faults: Faults::new(plan.seed),
         hooks: supervisor.hooks(),
         speculation,

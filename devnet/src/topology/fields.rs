@@ -355,6 +355,9 @@ pub struct TelemetrySection {
 pub struct ApiSection {
     /// Its port on the loopback; 0 lets the system choose.
     pub port: Within<0, { u16::MAX as u64 }>,
+    /// Whether it also answers reads under the paths that tools of the ecosystem know, as
+    /// `/actor/{actor}`: docs/python.md lists them.
+    pub compat: bool,
 }
 
 impl Topology {

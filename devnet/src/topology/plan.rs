@@ -110,6 +110,8 @@ pub struct Plan {
     pub accounts: Vec<AccountPlan>,
     /// The control API's port on the loopback; `None` lets the system choose.
     pub api_port: Option<u16>,
+    /// Whether the control API also answers under the paths that tools of the ecosystem know.
+    pub api_compat: bool,
 }
 
 /// A validator to start.
@@ -284,6 +286,7 @@ impl Topology {
                 .chain(extra)
                 .collect(),
             api_port: (port != 0).then_some(port),
+            api_compat: self.api.compat,
         }
     }
 }
@@ -485,7 +488,10 @@ impl Plan {
                 balance: Amount(Wei::ZERO),
                 extra: accounts.iter().map(account).collect(),
             },
-            api: ApiSection { port: within(self.api_port.unwrap_or(0).into()) },
+            api: ApiSection {
+                port: within(self.api_port.unwrap_or(0).into()),
+                compat: self.api_compat,
+            },
         };
         topology.to_yaml()
     }

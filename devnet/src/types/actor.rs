@@ -77,12 +77,43 @@ pub struct Actor {
     pub retained: u64,
     /// Its handlers, by name.
     pub handlers: Vec<Handler>,
+    /// The continuations that wait for a job, if it is in Python: at most 100, by job.
+    #[serde(default)]
+    pub continuations: Vec<WaitingContinuation>,
     /// Part of its store, by key.
     pub state: Vec<StateEntry>,
     /// The key to continue from; absent on the last page.
     pub next: Option<String>,
     /// Its module as it was deployed.
     pub source: String,
+}
+
+/// A continuation of an actor in Python that waits for a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaitingContinuation {
+    /// Its id. The store has its record under `__continuation:` and the id.
+    pub cid: BytesText,
+    /// The handler that the job's end calls.
+    pub handler: String,
+    /// The job.
+    pub job_id: HashText,
+    /// The height that recorded the job.
+    pub submitted_at: u64,
+    /// The height at which the job's current attempt ends.
+    pub deadline: u64,
+}
+
+/// A page of an actor's store: `GET /actors/{actor}/storage`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Storage {
+    /// The actor.
+    pub actor: AddressText,
+    /// The block after which this is stored.
+    pub height: u64,
+    /// Entries by key.
+    pub state: Vec<StateEntry>,
+    /// The key to continue from; absent on the last page.
+    pub next: Option<String>,
 }
 
 /// A function of an actor that transactions and messages can call.
@@ -144,6 +175,19 @@ pub struct DryRunRequest {
     pub ask_agent: Option<bool>,
 }
 
+/// The call to try of `GET /actor/{actor}/read_handler`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ReadQuery {
+    /// The handler.
+    pub handler: String,
+    /// Its argument: JSON, which becomes CBOR for an actor in Python, or bytes as 0x-hex (default:
+    /// empty).
+    pub payload: Option<String>,
+    /// The caller, by name or address (default: the zero address).
+    pub sender: Option<String>,
+}
+
 /// The effects that a call would have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DryRun {
@@ -159,6 +203,9 @@ pub struct DryRun {
     pub success: bool,
     /// The handler's return value.
     pub result: Option<Value>,
+    /// The same as bytes, if the actor is in Python and returned any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<BytesText>,
     /// Why it would fail: the error's name.
     pub error: Option<String>,
     /// The failure in words, with its place and stack.
@@ -252,6 +299,9 @@ pub struct ActorReceipt {
     pub actor: AddressText,
     /// The handler's return value.
     pub result: Option<Value>,
+    /// The same as bytes, if the actor is in Python and returned any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<BytesText>,
     /// The usage, without the intrinsic part of the transaction.
     pub usage: Usage,
     /// The number of calls started: the transaction's own and one per message.

@@ -102,6 +102,17 @@ pub struct ProofParameters {
     pub verifying_key: Option<HashText>,
 }
 
+/// The basefees of the next block: `GET /basefee`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Basefees {
+    /// The height of that block.
+    pub height: u64,
+    /// Wei burned per cycle.
+    pub cycle: AmountText,
+    /// Wei burned per cell.
+    pub cell: AmountText,
+}
+
 /// A finalized block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Block {

@@ -169,6 +169,9 @@ pub struct Timer {
     pub cells: Option<u64>,
     /// The handler's return value; absent when it did not fire, failed or returned nothing.
     pub result: Option<Value>,
+    /// The same as bytes, if the actor is in Python and returned any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<BytesText>,
     /// Why the handler failed.
     pub error: Option<String>,
     /// Lines logged and printed during the fire.

@@ -24,8 +24,8 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     client::Client,
     types::{
-        Bytes, DryRun, DryRunRequest, LogLine, StoreQuery, Text, Transaction, TransactionStatus,
-        Usage,
+        Bytes, BytesText, DryRun, DryRunRequest, LogLine, StoreQuery, Text, Transaction,
+        TransactionStatus, Usage,
     },
 };
 use cowboy_engine::{
@@ -44,10 +44,8 @@ pub struct Call {
     actor: String,
     /// The handler to call
     handler: String,
-    /// The payload: text, which an actor in Python gets as CBOR of its JSON; bytes as 0x-hex; or
-    /// the contents of @FILE (@- for standard input)
-    #[arg(default_value = "", hide_default_value = true)]
-    payload: String,
+    #[command(flatten)]
+    payload: python::CallPayload,
     /// Amount to send with the call: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     value: Wei,
@@ -87,6 +85,10 @@ pub struct Called {
     success: bool,
     /// What the handler returned.
     result: Option<Value>,
+    /// The same as bytes, if the actor is in Python and returned any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
+    result_bytes: Option<BytesText>,
     /// Cycles and cells used, without the intrinsic part of a transaction.
     usage: Option<Usage>,
     /// Calls begun: its own and one per message.
@@ -101,6 +103,7 @@ impl Called {
         Self {
             success: transaction.status == TransactionStatus::Success,
             result: receipt.and_then(|receipt| receipt.result.clone()),
+            result_bytes: receipt.and_then(|receipt| receipt.result_bytes.clone()),
             usage: receipt.map(|receipt| receipt.usage),
             deliveries: receipt.map_or(0, |receipt| receipt.deliveries),
             log: receipt.map(|receipt| receipt.log.clone()).unwrap_or_default(),
@@ -122,7 +125,7 @@ impl Document for Called {
 impl Call {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (devnet, client) = cx.devnet_and_client()?;
-        let payload = python::payload(&client, &self.actor, &self.payload).await?;
+        let payload = self.payload.bytes(&client, &self.actor).await?;
         if self.dry_run {
             let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
             cx.ui.document(&tried)?;

@@ -5,7 +5,10 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap::Args;
-use cowboy_devnet::{client::Client, types::StoreQuery};
+use cowboy_devnet::{
+    client::Client,
+    types::{Bytes, StoreQuery, Text},
+};
 use cowboy_engine::{
     actor::{Budget, effect::MAX_PAYLOAD_BYTES},
     chain::{
@@ -71,21 +74,63 @@ pub fn no_machine() -> CliError {
     )
 }
 
-/// The payload of a call: for an actor in Python, JSON becomes the CBOR that its handlers read;
-/// 0x-hex and files are bytes as they are.
-pub async fn payload(client: &Client, actor: &str, text: &str) -> Result<Vec<u8>, CliError> {
-    let bytes = args::payload(text, MAX_PAYLOAD_BYTES)?;
-    if text.is_empty() || text.starts_with(['@']) || text.starts_with("0x") {
-        return Ok(bytes);
+/// The payload of a call, in one of four forms.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct CallPayload {
+    /// The payload: text, which an actor in Python gets as CBOR of its JSON; bytes as 0x-hex; or
+    /// the contents of @FILE (@- for standard input)
+    payload: Option<String>,
+    /// The payload as JSON, which an actor in Python gets as CBOR
+    #[arg(long, value_name = "JSON")]
+    payload_json: Option<String>,
+    /// The payload as the bytes of a text, whatever it begins with
+    #[arg(long, value_name = "TEXT")]
+    payload_text: Option<String>,
+    /// The payload as bytes in hex, with or without 0x
+    #[arg(long, value_name = "HEX")]
+    payload_hex: Option<String>,
+}
+
+impl CallPayload {
+    /// The bytes for a handler of `actor`: for an actor in Python, JSON becomes the CBOR that its
+    /// handlers read.
+    pub async fn bytes(&self, client: &Client, actor: &str) -> Result<Vec<u8>, CliError> {
+        if let Some(text) = &self.payload_text {
+            return Ok(text.as_bytes().to_vec());
+        }
+        if let Some(digits) = &self.payload_hex {
+            let prefixed = format!("0x{}", digits.strip_prefix("0x").unwrap_or(digits));
+            let bytes = prefixed.parse::<Text<Bytes>>().map(|bytes| bytes.0.0);
+            return bytes
+                .map_err(|error| CliError::new(Exit::Usage, format!("--payload-hex: {error}")));
+        }
+        if let Some(json) = &self.payload_json {
+            serde_json::from_str::<serde::de::IgnoredAny>(json).map_err(|error| {
+                CliError::new(Exit::Usage, format!("--payload-json is not JSON: {error}"))
+            })?;
+            return of_text(client, actor, json).await;
+        }
+        let Some(text) = self.payload.as_deref().filter(|text| !text.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        match text.starts_with('@') || text.starts_with("0x") {
+            true => args::payload(text, MAX_PAYLOAD_BYTES),
+            false => of_text(client, actor, text).await,
+        }
     }
+}
+
+/// The bytes of a text, or the CBOR of its JSON for an actor in Python.
+async fn of_text(client: &Client, actor: &str, text: &str) -> Result<Vec<u8>, CliError> {
     let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
     if client.actor(actor, &query).await?.language != Language::Python.name() {
-        return Ok(bytes);
+        return Ok(text.as_bytes().to_vec());
     }
     let decoded = cbor::from_json(text).and_then(|value| cbor::encode(&value));
     decoded.map_err(|error| {
         let what = format!("the payload of an actor in Python: {error}");
         CliError::new(Exit::Usage, what)
-            .hint("give JSON, which is sent as CBOR; or bytes as 0x-hex, or @FILE")
+            .hint("give JSON, which is sent as CBOR; or --payload-text, --payload-hex or @FILE")
     })
 }

@@ -9,6 +9,7 @@ use crate::{
 };
 use cowboy_devnet::types::{
     Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, Handler, LogLine, Usage,
+    WaitingContinuation,
 };
 use cowboy_engine::chain::Language;
 use serde_json::Value;
@@ -51,6 +52,11 @@ impl Document for Actor {
             },
         ]);
         let state = self.state.iter().map(|e| vec![e.key.clone(), brief(&e.value)]);
+        let waiting = self.continuations.iter().map(|waiting| {
+            let WaitingContinuation { cid, handler, job_id, submitted_at, deadline } = waiting;
+            let (at, until) = (submitted_at.to_string(), deadline.to_string());
+            vec![short(cid), handler.clone(), job_id.to_string(), at, until]
+        });
         let more = |next: &String| format!("more from `{next}` on: --limit, --prefix");
         paragraphs([
             head,
@@ -58,6 +64,7 @@ impl Document for Actor {
                 false => table(&["handler", ">line"], handler_rows(&self.handlers)),
                 true => String::new(),
             },
+            any_table(&["continuation", "resumes", "job", ">submitted at", ">deadline"], waiting),
             any_table(&["key", "value"], state),
             self.next.as_ref().map(more).unwrap_or_default(),
         ])

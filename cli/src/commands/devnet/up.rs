@@ -126,9 +126,9 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
 }
 
 /// A chain that has begun cannot have another genesis. These may change: the block time, the API's
-/// port, the lease server's port and settings, the speculation settings other than the proof
-/// generator, how much is kept and reserved, where traces go, and how a validator's own process is
-/// run.
+/// port and paths, the lease server's port and settings, the speculation settings other than the
+/// proof generator, how much is kept and reserved, where traces go, and how a validator's own
+/// process is run.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     let names = |plan: &Plan| plan.validators.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
     let other_validators = names(plan) != names(saved);
@@ -136,6 +136,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         validators: if other_validators { plan } else { saved }.validators.clone(),
         block_time: saved.block_time,
         api_port: saved.api_port,
+        api_compat: saved.api_compat,
         speculation: saved.speculation.clone(),
         lease: saved.lease,
         lease_port: saved.lease_port,

@@ -3,8 +3,8 @@
 use crate::{
     commands::trust,
     output::{
-        Document, Row, amount, columns, data, decoded, fields, listed, millis, named, or_dash,
-        progress, table,
+        Document, Row, amount, callback, columns, data, decoded, fields, listed, millis, named,
+        or_dash, progress, table,
     },
 };
 use cowboy_devnet::{
@@ -65,6 +65,7 @@ impl Document for Job {
             ("price at most", amount(*self.max_price)),
             ("paid", or_dash(self.paid.map(|paid| amount(*paid)))),
         ];
+        lines.extend(callback(&self.spec).map(|callback| ("calls then", callback)));
         if !self.progress.is_empty() {
             let progress: Vec<_> = self.progress.iter().map(progress).collect();
             lines.push(("progress", progress.join("; ")));

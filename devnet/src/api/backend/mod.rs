@@ -73,6 +73,8 @@ pub struct BackendConfig {
     pub elsewhere: Elsewhere,
     /// Names that users gave. An actor's name can be used wherever its address can.
     pub labels: Labels,
+    /// Whether the API also answers under the paths that tools of the ecosystem know.
+    pub compat: bool,
     pub faults: Faults,
     pub hooks: Hooks,
     pub speculation: Option<Arc<dyn Speculation>>,
@@ -108,6 +110,7 @@ pub struct Backend {
     pub(in crate::api) pid: u32,
     pub(in crate::api) started_at: Timestamp,
     pub(in crate::api) token: String,
+    pub(in crate::api) compat: bool,
     pub(in crate::api) names: NodeNames,
     accounts: Mutex<Vec<Address>>,
     pub(in crate::api) hooks: Hooks,
@@ -169,6 +172,7 @@ impl Backend {
             hooks: config.hooks,
             speculation: config.speculation,
             labels: config.labels,
+            compat: config.compat,
             faults: config.faults,
             fast_forward: FastForward::default(),
             slots: watch::Sender::new(slots),

@@ -2,7 +2,7 @@
 
 use crate::{
     storage::{Cause, Line, StoredLine},
-    types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
+    types::{ActorLine, ActorLineKind, ActorReceipt, Bytes, BytesText, LogLine, StateChange, Text},
 };
 use cowboy_engine::{
     chain::{self, Language, StoreChange},
@@ -19,7 +19,8 @@ const SAFE_INTEGER: u64 = (1 << 53) - 1;
 pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
-        result: (!receipt.result.is_empty()).then(|| shown(receipt.language, &receipt.result)),
+        result: (!receipt.result.is_empty()).then(|| returned(receipt.language, &receipt.result)),
+        result_bytes: bytes_of(receipt.language, &receipt.result),
         usage: receipt.usage.into(),
         deliveries: receipt.deliveries,
         log: log(&receipt.log),
@@ -67,6 +68,35 @@ pub(in crate::api) fn shown(language: Language, bytes: &[u8]) -> Value {
             _ => format!("0x{}", hex::encode(bytes)).into(),
         },
     }
+}
+
+/// What a handler returned. Python's is CBOR, or the bytes of the handler: text, if people can read
+/// it. A number in decimal digits may also be the CBOR of a negative one; it is shown as text.
+pub(in crate::api) fn returned(language: Language, bytes: &[u8]) -> Value {
+    match language {
+        Language::Python if bytes.is_empty() => Value::Null,
+        Language::Python if !bytes.iter().all(u8::is_ascii_digit) => payload(bytes),
+        Language::Python => String::from_utf8_lossy(bytes).into(),
+        Language::Starlark => shown(language, bytes),
+    }
+}
+
+/// Bytes from an actor in Python.
+pub(in crate::api) fn bytes_of(language: Language, bytes: &[u8]) -> Option<BytesText> {
+    (language == Language::Python && !bytes.is_empty()).then(|| Text(Bytes(bytes.to_vec())))
+}
+
+/// A payload of an actor in Python: decoded CBOR, text that people can read, or 0x-hex.
+pub(in crate::api) fn payload(bytes: &[u8]) -> Value {
+    match text(bytes) {
+        Some(text) if cbor::decode(bytes).is_err() => text.into(),
+        _ => shown(Language::Python, bytes),
+    }
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    std::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_plain))
 }
 
 /// Lists and maps inside each other that are shown as JSON: clients do not read JSON of any depth.

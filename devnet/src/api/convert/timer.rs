@@ -3,7 +3,7 @@
 use super::{ToJson, actor, count};
 use crate::{
     storage::{StoredLane, TimerEnd},
-    types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
+    types::{BlockFire, BytesText, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
 };
 use cowboy_engine::{
     chain::{Fire, ReceiptStatus, receipt::Charged},
@@ -64,7 +64,11 @@ pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
 
 pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
     let result = &fire.outcome.result;
-    (!result.is_empty()).then(|| actor::shown(fire.outcome.language, result))
+    (!result.is_empty()).then(|| actor::returned(fire.outcome.language, result))
+}
+
+pub(in crate::api) fn result_bytes(fire: &Fire) -> Option<BytesText> {
+    actor::bytes_of(fire.outcome.language, &fire.outcome.result)
 }
 
 pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {

@@ -1,10 +1,10 @@
 //! Transactions and their results.
 
-use super::{ToJson, timer::setting};
+use super::{ToJson, actor, timer::setting};
 use crate::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
-        ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Payload,
+        ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Language, Payload,
         ReceiptStatus, ResolveCommitment, SignedTransaction,
         transaction::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, DeployPython, Excuse,
@@ -20,7 +20,12 @@ use cowboy_engine::{
 };
 use serde_json::{Value, json};
 
-pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
+/// The payload's fields. Those of calls are shown as the language of their actor reads them.
+pub(in crate::api) fn payload(
+    signed: &SignedTransaction,
+    sender: &Address,
+    language: impl Fn(&Address) -> Language,
+) -> Value {
     match &signed.transaction.payload {
         Payload::Transfer(it) => it.to_json(),
         Payload::DeployActor(DeployActor { source }) => {
@@ -33,6 +38,12 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             fields!(actor, source, salt, value, init)
         }
         Payload::TransferOwnership(it) => it.to_json(),
+        Payload::CallActor(it) if language(&it.actor) == Language::Python => {
+            let mut json = it.to_json();
+            json["payload_bytes"] = it.payload.to_json();
+            json["payload"] = actor::payload(&it.payload);
+            json
+        }
         Payload::CallActor(it) => it.to_json(),
         Payload::RegisterRunner(it) => it.to_json(),
         Payload::UpdateRunner(it) => it.to_json(),

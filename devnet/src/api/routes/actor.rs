@@ -15,7 +15,7 @@ use crate::{
     types::{
         ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, Bytes, DryRun,
         DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery, STORE_PAGE,
-        STORE_PAGE_LIMIT, StateEntry, StoreQuery, Text,
+        STORE_PAGE_LIMIT, StateEntry, StoreQuery, Text, WaitingContinuation,
     },
 };
 use axum::{Json, extract::State as Extracted, http::Method};
@@ -26,10 +26,14 @@ use cowboy_engine::{
         dry_run_on,
     },
     fees::meter,
-    primitives::{Address, Height, Wei},
+    job::spec::Job,
+    primitives::{Address, Hash, Height, Wei},
 };
 use cowboy_host::http::openapi::Operation;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Maximum number of continuations in an answer: the SDK's for an actor.
+const CONTINUATIONS: usize = 100;
 
 pub(super) fn table() -> Vec<Route> {
     vec![
@@ -84,7 +88,7 @@ fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary
     }
 }
 
-fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
+pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
     let (address, actor) = find(view, &view.state, text)?;
     let code = view.state.code(&actor.code).ok_or_else(|| {
         ApiError::internal(format!("actor {address} is of code {}, which is not there", actor.code))
@@ -111,13 +115,30 @@ fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> 
         balance: summary.balance,
         retained: actor.retained,
         handlers: handlers.into_iter().map(Handler::from).collect(),
+        continuations: waiting(&view.state, &address),
         state,
         next,
         source: code.source().to_owned(),
     })
 }
 
-fn stored(
+/// The continuations of an actor that wait for a job.
+fn waiting(state: &chain::State, actor: &Address) -> Vec<WaitingContinuation> {
+    let of_job = |(id, job): (&Hash, &Job)| {
+        let callback = job.spec.callback.as_ref().filter(|callback| callback.actor == *actor)?;
+        let resume = callback.resume.as_ref()?;
+        Some(WaitingContinuation {
+            cid: Text(Bytes(resume.cid.clone())),
+            handler: callback.handler.clone(),
+            job_id: (*id).into(),
+            submitted_at: job.submitted_at.get(),
+            deadline: job.deadline().get(),
+        })
+    };
+    state.open_jobs().filter_map(of_job).take(CONTINUATIONS).collect()
+}
+
+pub(super) fn stored(
     state: &chain::State,
     actor: &Address,
     query: &StoreQuery,
@@ -176,7 +197,11 @@ async fn dry_run(
     shared.blocking(run).await.map(Json)
 }
 
-fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, ApiError> {
+pub(super) fn try_call(
+    view: &View,
+    text: &str,
+    request: DryRunRequest,
+) -> Result<DryRun, ApiError> {
     let DryRunRequest {
         sender, handler, payload, value, cycles, cells, timer_allowance, at, ..
     } = request;
@@ -255,10 +280,11 @@ fn told(
     (actor, handler, sender): (Address, String, Address),
     at: Height,
 ) -> DryRun {
-    let (result, failure) = match ran.result {
-        Ok(result) => (Some(convert::actor::shown(ran.language, &result)), None),
+    let (result, failure) = match &ran.result {
+        Ok(result) => (Some(convert::actor::returned(ran.language, result)), None),
         Err(error) => (None, Some(convert::transaction::failure(&error.to_string()))),
     };
+    let bytes = ran.result.iter().find_map(|result| convert::actor::bytes_of(ran.language, result));
     let (error, message) = failure.unzip();
     DryRun {
         actor: actor.into(),
@@ -267,6 +293,7 @@ fn told(
         at: at.get(),
         success: error.is_none(),
         result,
+        result_bytes: bytes,
         error,
         message,
         usage: ran.usage.into(),

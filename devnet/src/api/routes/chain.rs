@@ -47,7 +47,7 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-fn head(view: &View) -> Result<Head, ApiError> {
+pub(super) fn head(view: &View) -> Result<Head, ApiError> {
     let (_, finalized_at) = view.executed(view.head())?;
     let height = view.head().get();
     Ok(Head { height, hash: view.state.head_hash().into(), finalized_at })
@@ -221,7 +221,7 @@ fn describe(
         sender_name: view.backend.names.get(&sender),
         nonce: signed.transaction.nonce,
         timer_allowance: signed.transaction.timer_allowance.map(Text),
-        payload: convert::transaction::payload(signed, &sender),
+        payload: convert::transaction::payload(signed, &sender, |actor| view.state.language(actor)),
         height: None,
         index: None,
         fee: None,

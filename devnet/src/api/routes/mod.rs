@@ -5,6 +5,7 @@ mod actor;
 mod backpressure;
 mod chain;
 mod comparison;
+mod compat;
 mod control;
 mod deferral;
 mod due;
@@ -28,17 +29,19 @@ mod task;
 mod timer;
 mod validator;
 
-use super::{openapi, route::Route};
+use super::{openapi, route::Route, state::ServerState};
 use axum::{
     body::Bytes,
+    extract::State,
     http::{HeaderName, Method, header::CONTENT_TYPE},
 };
 use cowboy_host::http::{JSON, openapi::Operation};
-use std::sync::LazyLock;
+use std::sync::{Arc, OnceLock};
 
 pub(super) use control::SNAPSHOTS;
 
-pub(super) fn table() -> Vec<Route> {
+/// All routes that an API serves, with `compat` also those of tools of the ecosystem.
+pub(super) fn table(compat: bool) -> Vec<Route> {
     let document = Operation::new("This document").any();
     let document = Route::new(Method::GET, "/openapi.json", show, document);
     [
@@ -67,6 +70,7 @@ pub(super) fn table() -> Vec<Route> {
         task::table(),
         timer::table(),
         validator::table(),
+        if compat { compat::table() } else { Vec::new() },
         vec![document],
     ]
     .into_iter()
@@ -74,10 +78,22 @@ pub(super) fn table() -> Vec<Route> {
     .collect()
 }
 
+/// Whether a path is one of tools of the ecosystem.
+pub(super) fn is_compat(path: &str) -> bool {
+    let same = |known: &str, got: &str| known.starts_with('{') || known == got;
+    compat::table().iter().any(|route| {
+        let (known, got) = (route.path.split('/'), path.split('/'));
+        known.clone().count() == got.clone().count() && known.zip(got).all(|(k, g)| same(k, g))
+    })
+}
+
 /// The document's JSON, built once because building it takes longer than most requests.
-async fn show() -> ([(HeaderName, &'static str); 1], Bytes) {
-    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
-        serde_json::to_vec(&openapi::document(table())).expect("the document is plain data").into()
-    });
-    ([(CONTENT_TYPE, JSON)], TEXT.clone())
+async fn show(State(shared): State<Arc<ServerState>>) -> ([(HeaderName, &'static str); 1], Bytes) {
+    let text = |compat| {
+        serde_json::to_vec(&openapi::document(table(compat))).expect("the document is plain data")
+    };
+    static TEXTS: [OnceLock<Bytes>; 2] = [const { OnceLock::new() }; 2];
+    let compat = shared.backend.compat;
+    let text = TEXTS[usize::from(compat)].get_or_init(|| text(compat).into());
+    ([(CONTENT_TYPE, JSON)], text.clone())
 }

@@ -204,6 +204,7 @@ fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
         cycles: fire.as_ref().map(|fire| fire.cycles.get()),
         cells: fire.as_ref().map(|fire| fire.cells.get()),
         result: fire.as_ref().and_then(convert::timer::result),
+        result_bytes: fire.as_ref().and_then(convert::timer::result_bytes),
         error: fire.as_ref().and_then(|fire| fire.status.error()).map(str::to_owned),
         log: fire.map(log).unwrap_or_default(),
         events: events.iter().map(convert::event::event).collect(),

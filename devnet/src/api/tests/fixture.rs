@@ -286,6 +286,7 @@ impl Devnet {
                 runners: named("runner", RUNNERS),
                 elsewhere: Elsewhere::default(),
                 labels: Labels::new("", Box::new(|_| Ok(()))).unwrap(),
+                compat: true,
                 faults: Faults::new(7),
                 speculation: None,
                 hooks: Hooks {

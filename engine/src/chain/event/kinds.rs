@@ -176,7 +176,7 @@ events! {
         actor: Address,
         /// The event's name.
         name: String,
-        /// Its data: CBOR, unless the actor gave bytes.
+        /// Its data: CBOR, unless the actor gave bytes. The field `data_bytes` has it as bytes.
         data: Vec<u8>,
         /// The id of the schema that the actor gave.
         schema: Option<Hash>,

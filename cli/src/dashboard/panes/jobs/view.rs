@@ -8,7 +8,7 @@ use crate::{
         pane::Cx,
         panes::events::happened,
     },
-    output::{amount, grouped, millis, or_dash, progress, share},
+    output::{amount, callback, grouped, millis, or_dash, progress, share},
 };
 use cowboy_devnet::types::{Candidate, Draw, Explanation, Job, JobStatus, JobSummary};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
@@ -198,6 +198,9 @@ fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
     page.plain("blocks", &heights(job));
     if let Some(latency) = job.latency_ms {
         page.plain("latency", &millis(latency));
+    }
+    if let Some(callback) = callback(&job.spec) {
+        page.plain("calls then", &callback);
     }
     let paid = job.paid.map_or_else(String::new, |paid| format!(", {} paid", amount(*paid)));
     page.plain("price", &format!("at most {}{paid}", amount(*job.max_price)));
