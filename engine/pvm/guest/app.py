@@ -1,7 +1,8 @@
-"""The component's program: loads an actor's module and calls its handlers.
+"""The component's program: compiles and loads an actor's module and calls its handlers.
 
 It runs twice: while the component is built, when everything that actors may need is imported and
-becomes part of the snapshot, and in each instance, when `load` and `call` are called once each.
+becomes part of the snapshot, and in each instance, when either `compile` is called once, or `load`
+and `call` once each.
 Texts that it makes are part of results, and everything it does costs fuel, so a change of it is a
 new machine.
 """
@@ -11,6 +12,7 @@ import gc
 import importlib
 import io
 import linecache
+import marshal
 import pkgutil
 import sys
 import types
@@ -55,6 +57,8 @@ _FILE = "<actor>"
 _NO_FILE = "\ud800"
 # The recursion limit of the chain's own interpreter.
 _RECURSION = 256
+# And while a module is compiled: functions inside each other, more than the parser allows.
+_NESTED = 4_000
 
 # Bytes of the parts of an exception.
 _KIND = 128
@@ -241,13 +245,17 @@ def _with_file(code):
     return code.replace(co_filename=_FILE, co_consts=constants)
 
 
-def _run(source):
+def _remember(source):
     # `inspect.getsource` finds the source here: without a time, the entry is never checked.
     linecache.cache[_FILE] = (len(source), None, source.splitlines(True), _FILE)
+
+
+def _run(source, code):
+    _remember(source)
     module = types.ModuleType(_NAME)
     module.__file__ = _FILE
     sys.modules[_NAME] = module
-    exec(_compile(source), module.__dict__)
+    exec(marshal.loads(code), module.__dict__)
 
 
 def _call(handler, payload):
@@ -265,10 +273,20 @@ def _call(handler, payload):
 class WitWorld(wit_world.WitWorld):
     """The component's exports."""
 
-    def load(self, source):
+    def compile(self, source):
+        _begin()
+        _remember(source)
+        sys.setrecursionlimit(_NESTED)
+        try:
+            return marshal.dumps(_compile(source))
+        except BaseException as error:
+            raised = _raised(error)
+        raise Err(raised)
+
+    def load(self, source, code):
         _begin()
         try:
-            _run(source)
+            _run(source, code)
             pvm_host._state.loading = False
             return None
         except BaseException as error:

@@ -1,10 +1,15 @@
 //! One instance of the component: it loads a module, then it serves one call, then it is gone.
+//!
+//! Before that, another instance has compiled the module. The code is kept for further calls, which
+//! pay for the compilation as if it were done again.
 
 use crate::artifact::{Artifact, ArtifactError};
+use crate::compiled::{Compiled, Kept};
 use crate::host::{HostGone, Question, Session, add_to_linker};
 use crate::limits::{CROSSING, THREAD_STACK, cut_raised};
+use cowboy_engine::primitives::keccak256;
 use cowboy_engine::pvm::{PvmFailure, PvmOutcome, Raised};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 use wasmtime::component::{
     ComponentExportIndex, ComponentType, InstancePre, Lift, Linker, TypedFunc,
@@ -31,15 +36,18 @@ impl From<RaisedRecord> for Raised {
     }
 }
 
-type LoadFunction = TypedFunc<(String,), (Result<(), RaisedRecord>,)>;
+type CompileFunction = TypedFunc<(String,), (Result<Vec<u8>, RaisedRecord>,)>;
+type LoadFunction = TypedFunc<(String, Vec<u8>), (Result<(), RaisedRecord>,)>;
 type CallFunction = TypedFunc<(String, Vec<u8>), (Result<Vec<u8>, RaisedRecord>,)>;
 
 /// Makes instances of the component that are ready to load a module.
 pub struct Instances {
     engine: Engine,
     instance: InstancePre<Session>,
+    compile: ComponentExportIndex,
     load: ComponentExportIndex,
     call: ComponentExportIndex,
+    kept: Mutex<Kept>,
 }
 
 /// An instance that has loaded a module.
@@ -76,10 +84,57 @@ impl Instances {
         };
         Ok(Self {
             engine: artifact.engine.clone(),
+            compile: export("compile")?,
             load: export("load")?,
             call: export("call")?,
             instance: linker.instantiate_pre(&artifact.component).map_err(failed)?,
+            kept: Mutex::default(),
         })
+    }
+
+    fn store(&self, fuel: u64) -> Store<Session> {
+        let mut store = Store::new(&self.engine, Session::default());
+        store.limiter(|session| &mut session.limits);
+        store.set_hostcall_fuel(CROSSING);
+        // Instantiation burns fuel, too.
+        store.set_fuel(fuel).expect("fuel is consumed");
+        store
+    }
+
+    /// The code of a module, compiled now or before.
+    fn compiled(&self, source: &str, fuel: u64) -> Result<Arc<Compiled>, PvmOutcome> {
+        let hash = keccak256(&[source.as_bytes()]);
+        // No code panics while it holds the lock.
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = kept().get(&hash) {
+            return Ok(compiled);
+        }
+        let compiled = Arc::new(self.compile(source, fuel)?);
+        kept().insert(hash, compiled.clone());
+        Ok(compiled)
+    }
+
+    fn compile(&self, source: &str, fuel: u64) -> Result<Compiled, PvmOutcome> {
+        let mut store = self.store(fuel);
+        let compile = self.instance.instantiate(&mut store).and_then(|instance| {
+            let compile: CompileFunction = instance.get_typed_func(&mut store, self.compile)?;
+            Ok(compile)
+        });
+        let compile = compile.map_err(|error| not_made(&store, fuel, error))?;
+        let before = left(&store);
+        let answer = compile.call(&mut store, (source.to_owned(),));
+        let (result,) = answer.map_err(|error| ended(&store, fuel, error))?;
+        let left = left(&store);
+        if left == 0 {
+            return Err(out_of_fuel(fuel));
+        }
+        match result {
+            Ok(code) => Ok(Compiled { code, fuel: before - left }),
+            Err(raised) => {
+                let result = Err(PvmFailure::Raised(Box::new(raised.into())));
+                Err(PvmOutcome { fuel: fuel - left, result })
+            }
+        }
     }
 
     /// Runs a module in a fresh instance. No host function works meanwhile, so the result depends
@@ -87,17 +142,19 @@ impl Instances {
     ///
     /// Must run on a thread of [`spawn`].
     pub fn load(&self, source: &str, fuel: u64) -> Load {
-        let mut store = Store::new(&self.engine, Session::default());
-        store.limiter(|session| &mut session.limits);
-        store.set_hostcall_fuel(CROSSING);
-        // Instantiation burns fuel, too.
-        store.set_fuel(fuel).expect("fuel is consumed");
+        let compiled = match self.compiled(source, fuel) {
+            Ok(compiled) => compiled,
+            Err(outcome) => return Load::Failed(outcome),
+        };
+        let Some(rest @ 1..) = fuel.checked_sub(compiled.fuel) else {
+            return Load::Failed(out_of_fuel(fuel));
+        };
+        let mut store = self.store(rest);
         let (load, call) = match self.instantiate(&mut store) {
             Ok(functions) => functions,
-            Err(error) if error.is::<Trap>() => return Load::Failed(ended(&store, fuel, error)),
-            Err(error) => panic!("an instance cannot be made on this machine: {error:#}"),
+            Err(error) => return Load::Failed(not_made(&store, fuel, error)),
         };
-        let loaded = load.call(&mut store, (source.to_owned(),));
+        let loaded = load.call(&mut store, (source.to_owned(), compiled.code.clone()));
         match loaded {
             Err(error) => return Load::Failed(ended(&store, fuel, error)),
             Ok((result,)) => {
@@ -154,6 +211,12 @@ impl Loaded {
 
 fn left(store: &Store<Session>) -> u64 {
     store.get_fuel().expect("fuel is consumed")
+}
+
+/// The outcome of a call whose instance could not be made. Panics unless its fuel is the cause.
+fn not_made(store: &Store<Session>, fuel: u64, error: Error) -> PvmOutcome {
+    assert!(error.is::<Trap>(), "an instance cannot be made on this machine: {error:#}");
+    ended(store, fuel, error)
 }
 
 fn out_of_fuel(fuel: u64) -> PvmOutcome {

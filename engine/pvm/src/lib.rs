@@ -15,6 +15,7 @@
 //! | [`guest`] | the program inside the component |
 //! | [`build`] | how the component is built |
 //! | [`host`] | the functions that an actor can call |
+//! | [`compiled`] | compiled modules, kept for further calls |
 //! | [`instance`] | one instance: load, one call |
 //! | [`pool`] | instances loaded ahead |
 //! | [`machine`] | calls of actors |
@@ -25,6 +26,7 @@
 
 pub mod artifact;
 pub mod build;
+mod compiled;
 pub mod guest;
 mod host;
 mod instance;

@@ -11,7 +11,7 @@ pub const WASMTIME: &str = "48.0.8";
 
 /// The version of the functions in `wit/pvm.wit` and of what this package does for each. A change
 /// of either is a new version.
-pub const INTERFACE: u32 = 1;
+pub const INTERFACE: u32 = 2;
 
 /// The settings of [`engine`], in words.
 const FLAGS: &str = "cranelift speed fuel nan-canonicalization no-relaxed-simd no-threads";

@@ -2,6 +2,7 @@
 //! variable `COWBOYCTL_TEST_PVM` and says so without one; `examples/install.rs` makes one.
 
 mod calls;
+mod codec;
 mod figures;
 mod fuel;
 mod hostile;
