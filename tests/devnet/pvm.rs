@@ -15,6 +15,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
 };
 
 /// The SDK's actors and attacks, and the programs that run them.
@@ -233,8 +234,11 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Random calls, while validators are killed and started again: in the end all have the same chain,
-/// which another execution confirms.
+/// Accounts that call at the same time.
+const CALLERS: u32 = 10;
+
+/// Random calls by ten accounts at a time, while validators are killed and started again: in the
+/// end all have the same chain, which another execution confirms.
 #[test]
 fn validators_agree_on_random_calls_through_kills() {
     let Some(home) = Home::with_machine() else { return };
@@ -250,30 +254,39 @@ fn validators_agree_on_random_calls_through_kills() {
     home.up_with(&json!({"validators": 4, "runners": 0}));
     let actors = [deploy(&home, COUNTER), deploy(&home, &format!("# two{COUNTER}"))];
     let mut expected = [0_i64; 2];
-    for call in 0..calls.unwrap_or(CALLS) {
-        let which = random(2) as usize;
-        let by = random(19) as i64 - 9;
-        let (number, actor) = (by.to_string(), &*actors[which]);
-        let begin = ["actor", "call", "--cycles", "900000", "--cells", "20000", "--", actor];
-        let run =
-            |handler: &str, payload: &str| home.run(&[&begin[..], &[handler, payload]].concat());
-        let outcome = match random(6) {
-            0 => run("fail", &number),
-            // Some are out of fuel, at a point of their own.
-            1 => run("burn", &random(200_000).to_string()),
-            _ => {
-                expected[which] += by;
-                let outcome = run("add", &number);
-                assert_eq!(outcome.code, 0, "{outcome:?}");
-                outcome
-            }
+    for round in 0..calls.unwrap_or(CALLS).div_ceil(CALLERS) {
+        let mut draw = |caller: u32| {
+            let which = random(2) as usize;
+            let by = random(19) as i64 - 9;
+            let (handler, payload) = match random(6) {
+                0 => ("fail", by.to_string()),
+                // Some are out of fuel, at a point of their own.
+                1 => ("burn", random(200_000).to_string()),
+                _ => {
+                    expected[which] += by;
+                    ("add", by.to_string())
+                }
+            };
+            (format!("dev-{caller}"), &*actors[which], handler, payload)
         };
-        assert!([0, 6].contains(&outcome.code), "{outcome:?}");
-        if call % 40 == 20 {
-            let node = format!("validator-{}", random(4));
-            home.json(&["fault", "kill", &node]);
-            home.json(&["validator", "start", &node]);
-        }
+        let orders: Vec<_> = (0..CALLERS).map(&mut draw).collect();
+        let killed = (round % 4 == 2).then(|| format!("validator-{}", random(4)));
+        thread::scope(|scope| {
+            for (caller, actor, handler, payload) in &orders {
+                let limits = ["--cycles", "900000", "--cells", "20000", "--from", caller, "--"];
+                let call = [&["actor", "call"], &limits[..], &[actor, handler, payload]].concat();
+                let home = &home;
+                scope.spawn(move || {
+                    let outcome = home.run(&call);
+                    let right: &[i32] = if *handler == "add" { &[0] } else { &[0, 6] };
+                    assert!(right.contains(&outcome.code), "{outcome:?}");
+                });
+            }
+            if let Some(node) = &killed {
+                home.json(&["fault", "kill", node]);
+                home.json(&["validator", "start", node]);
+            }
+        });
     }
     for (actor, expected) in actors.iter().zip(expected) {
         assert_eq!(kept(&home, actor, "n"), expected);

@@ -1,5 +1,5 @@
-//! Costs of calls of actors in Python: with and without instances loaded ahead, beside Starlark's,
-//! and compared with CPython and the SDK's own host.
+//! Costs of calls of actors in Python: with and without instances loaded ahead, those of Starlark,
+//! and those of CPython with the SDK's own host.
 //!
 //! `COWBOYCTL_TEST_PVM` names a folder of machines, as `cowboyctl pvm install` makes it;
 //! `COWBOYCTL_PYTHON` a Python with the SDK, without which CPython is left out.

@@ -7,12 +7,15 @@ Texts that it makes are part of results, and everything it does costs fuel, so a
 new machine.
 """
 
+import __future__
 import builtins
+import functools
 import gc
 import importlib
 import io
 import linecache
 import marshal
+import operator
 import pkgutil
 import sys
 import types
@@ -223,26 +226,43 @@ def _handler(name):
     raise NoHandler(f"the actor has no handler {name}")
 
 
-def _compile(source):
-    """The code of a module.
+_builtin_compile = compile
+# Flags of code with a `from __future__ import`, which code that it compiles has, too.
+_FUTURES = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+
+
+def _compile_without_files(
+    source, filename, mode, flags=0, dont_inherit=False, optimize=-1, *, _feature_version=-1
+):
+    """The function `compile`, which the SDK also uses, for continuations.
 
     For the text of a syntax error, the interpreter opens the file of that name before it looks at
     the source, which traps, because there is no file system. It does not try a name that no file
     system can have.
     """
+    if not dont_inherit:
+        flags |= sys._getframe(1).f_code.co_flags & _FUTURES
     try:
-        code = compile(source, _NO_FILE, "exec", dont_inherit=True)
+        compiled = _builtin_compile(
+            source, _NO_FILE, mode, flags, True, optimize, _feature_version=_feature_version
+        )
     except SyntaxError as error:
-        error.filename = _FILE
+        error.filename = filename
         raise
-    return _with_file(code)
+    return _with_file(compiled, filename) if type(compiled) is types.CodeType else compiled
 
 
-def _with_file(code):
+builtins.compile = _compile_without_files
+
+
+def _with_file(code, file):
     constants = tuple(
-        _with_file(value) if type(value) is types.CodeType else value for value in code.co_consts
+        _with_file(value, file) if type(value) is types.CodeType else value
+        for value in code.co_consts
     )
-    return code.replace(co_filename=_FILE, co_consts=constants)
+    return code.replace(co_filename=file, co_consts=constants)
 
 
 def _remember(source):
@@ -278,7 +298,7 @@ class WitWorld(wit_world.WitWorld):
         _remember(source)
         sys.setrecursionlimit(_NESTED)
         try:
-            return marshal.dumps(_compile(source))
+            return marshal.dumps(compile(source, _FILE, "exec", dont_inherit=True))
         except BaseException as error:
             raised = _raised(error)
         raise Err(raised)

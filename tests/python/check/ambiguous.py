@@ -24,6 +24,14 @@ class First:  # expect: no-init
     def only_here(self, payload):
         return b"first"
 
+    @property
+    def size(self):
+        return self.storage["size"]
+
+    @size.setter
+    def size(self, value):
+        self.storage["size"] = value
+
 
 @actor
 class Second:
@@ -44,6 +52,10 @@ class Second:
 
     def _private(self, payload):
         return b"second"
+
+    @property
+    def size(self):
+        return 2
 
 
 def write(p):

@@ -39,6 +39,22 @@ class Agent:  # expect: no-init
         await runner.llm("?")
 
     @public
+    @runner.continuation
+    async def copied(self, msg):
+        ctx = capture()
+        fast = {"max_tokens": 5}
+        ctx.a = await runner.llm("?", **({} if msg else fast))  # expect: continuation-form
+        ctx.b = await runner.llm("?", temperature=(zero := 0))  # expect: continuation-form
+        await runner.llm("?", **({} | {"stop": ["."]}), temperature=(0 if ctx.b else 1))
+
+    @runner.continuation
+    async def _started_by_itself(self, first, second):
+        ctx = capture()
+        ctx.second = second
+        await runner.llm(first)
+        return ctx.second
+
+    @public
     @actor.continuation()  # expect: continuation-form
     async def asked(self, msg):
         await runner.llm("?")

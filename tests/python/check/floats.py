@@ -8,6 +8,7 @@ from fractions import Fraction
 from cowboy_sdk import actor, public, pvm_random, pvm_time, runner
 
 RATE = 0.03
+SHARE: float = 0.5
 
 
 @actor
@@ -24,6 +25,7 @@ class Shop:  # expect: no-init
         fee += pvm_random.random()  # expect: float
         fee += pvm_time.time()  # expect: float
         fee *= RATE  # expect: float
+        fee *= SHARE  # expect: float
         return fee + self._rate() + _discount(payload)
 
     def _rate(self):

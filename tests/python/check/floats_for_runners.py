@@ -18,3 +18,14 @@ class Agent:  # expect: no-init
         ctx.c = await runner.llm("?", temperature=WARM)
         ctx.d = ctx.c.text * 0.5  # expect: float
         return ctx.d
+
+    @public
+    @runner.continuation
+    async def ask_again(self, msg):
+        ctx = capture()
+        cold: float = 0.1
+        kept: float = 0.3  # expect: float
+        options: dict = {"top_p": 0.9}
+        ctx.kept = kept
+        ctx.a = await runner.llm("?", temperature=cold, **options)
+        return ctx.kept

@@ -24,6 +24,14 @@ except ValueError:
 if TYPE_CHECKING:
     import pathlib
 
+if not TYPE_CHECKING:
+    import socketserver  # expect: import-refused
+else:
+    import pickle
+
+if False:
+    import ctypes
+
 if __name__ == "__main__":
     import sys
 

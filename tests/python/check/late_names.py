@@ -17,8 +17,26 @@ class Agent:  # expect: no-init
         return shorten(answer.text)  # expect: late-name
 
     @public
+    @runner.continuation
+    async def annotated(self, msg):
+        ctx = capture()
+
+        def cut(text: Text) -> Text:
+            short: Text = text[:LIMIT]
+            return short
+
+        ctx.prompt = cut("a prompt")
+        answer = await runner.llm(ctx.prompt)
+        cut = lambda text: shorten(text)  # expect: late-name
+        return cut(answer.text)
+
+    @public
     def plain(self, payload):
         return shorten(payload)
+
+
+class Text(str):
+    pass
 
 
 def shorten(text):

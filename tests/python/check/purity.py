@@ -1,6 +1,7 @@
 """What handlers of pure mode may not do: send. Timers, calls and events are allowed."""
 
-from cowboy_sdk import ActorRef, actor, call, deferred, public, pure, runtime, send, timer
+from cowboy_sdk import ActorRef, PurityViolationError, actor, call, deferred, public, pure
+from cowboy_sdk import runtime, send, timer
 
 
 @actor
@@ -19,6 +20,8 @@ class Shop:
         oracle = ActorRef(payload)
         oracle.send({"price": 1})  # expect: impure-send
         ActorRef(payload).send()  # expect: impure-send
+        other: ActorRef = ActorRef(payload)
+        other.send({"price": 2})  # expect: impure-send
         return oracle.price()
 
     @public
@@ -33,6 +36,13 @@ class Shop:
     def later(self, payload):
         send(payload, b"")
         runtime.transfer_balance(payload, 1)
+
+    @public
+    def expects_it(self, payload):
+        try:
+            send(payload, b"")
+        except PurityViolationError:
+            return False
 
     @timer
     def tick(self, payload):

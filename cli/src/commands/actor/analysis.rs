@@ -1,7 +1,7 @@
 //! `actor check FILE.py`: what is wrong with an actor in Python, found without a devnet.
 //!
-//! Two things are done in the machine that also runs the actors: a program of ours, `check.py`,
-//! reads the source, and the module is loaded.
+//! Two things are done in the machine that also runs the actors: a program of ours, the modules in
+//! `check/`, reads the source, and the actor's module is loaded.
 
 use super::module::ModuleSource;
 use crate::{
@@ -18,9 +18,54 @@ use cowboy_engine::{
 };
 use cowboy_pvm::guest::importable;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-/// The program that reads an actor's source. Its docs list the rules.
-const PROGRAM: &str = include_str!("check.py");
+/// The names and sources of these modules in `check/`.
+macro_rules! modules {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("check/", $name, ".py")))),*]
+    };
+}
+
+/// The program that reads an actor's source: each module comes after those that it imports. The
+/// docs of the last one list the rules.
+const MODULES: &[(&str, &str)] = modules! {
+    "check_tree"
+    "check_machine"
+    "check_findings"
+    "check_names"
+    "check_functions"
+    "check_module"
+    "check_devnet"
+    "check_imports"
+    "check_floats"
+    "check_state"
+    "check_reach"
+    "check_purity"
+    "check_calls"
+    "check_reader"
+    "check_decorators"
+    "check_classes"
+    "check_handlers"
+    "check_continuations"
+    "check_main"
+};
+/// The module that knows what actors can import.
+const MACHINE: &str = "check_machine";
+
+/// Loads `MODULES`. Actors can import neither them nor `sys`. A syntax error in one would look for
+/// its file, which no name of this kind has.
+const LOADER: &str = r#"
+import inspect
+import types
+
+for name, source in MODULES:
+    module = types.ModuleType(name)
+    inspect.sys.modules[name] = module
+    exec(compile(source, "\ud800", "exec", dont_inherit=True), module.__dict__)
+check = module.check
+check.__module__ = __name__
+"#;
 const HANDLER: &str = "check";
 /// Fuel for the program: some ten seconds.
 const FUEL: u64 = 100_000_000_000;
@@ -78,8 +123,7 @@ pub fn run(cx: &Context, source: &ModuleSource) -> Result<(), CliError> {
 
 fn check(source: &ModuleSource) -> Result<CheckedPython, CliError> {
     let machine = machines::local()?;
-    let names: Vec<_> = importable().map(|name| format!("{name:?}")).collect();
-    let program = format!("IMPORTABLE = frozenset({{{}}})\n{PROGRAM}", names.join(", "));
+    let program = program();
     let payload = source.text.as_bytes();
     let call = PvmCall { source: &program, handler: HANDLER, payload, fuel: FUEL };
     let broken = |why: String| CliError::failed(format!("{}: not checked: {why}", source.file()));
@@ -102,6 +146,18 @@ fn check(source: &ModuleSource) -> Result<CheckedPython, CliError> {
     };
     let valid = findings.iter().all(|found| found.severity != FindingSeverity::Error);
     Ok(CheckedPython { file: source.file(), valid, bytes: source.text.len(), loading, findings })
+}
+
+/// The source of the program. JSON's lists and texts are also Python's.
+fn program() -> String {
+    let names: Vec<_> = importable().collect();
+    let names = format!("IMPORTABLE = frozenset({})\n", json!(names));
+    let of = |&(name, source): &(&str, &str)| match name == MACHINE {
+        true => [name.to_owned(), names.clone() + source],
+        false => [name.to_owned(), source.to_owned()],
+    };
+    let modules: Vec<_> = MODULES.iter().map(of).collect();
+    format!("MODULES = {}\n{LOADER}", json!(modules))
 }
 
 impl Document for CheckedPython {

@@ -65,6 +65,9 @@ pub enum Actor {
         /// Only keys of its store with this prefix
         #[arg(long, value_name = "KEY")]
         prefix: Option<String>,
+        /// The first key to show of its store, as the page before names it
+        #[arg(long, value_name = "KEY")]
+        from: Option<String>,
         /// Maximum number of keys of its store
         #[arg(long, default_value_t = 100)]
         limit: usize,
@@ -104,8 +107,8 @@ impl Actor {
                 let query = ActorQuery { deployer, limit: Some(limit) };
                 cx.ui.list(&cx.client()?.actors(&query).await?)
             }
-            Self::Show { actor, prefix, limit } => {
-                let query = StoreQuery { prefix, from: None, limit: Some(limit) };
+            Self::Show { actor, prefix, from, limit } => {
+                let query = StoreQuery { prefix, from, limit: Some(limit) };
                 cx.ui.document(&cx.client()?.actor(&actor, &query).await?)
             }
             Self::Transfer { actor, to, from, timeout } => {

@@ -57,7 +57,7 @@ impl Document for Actor {
             let (at, until) = (submitted_at.to_string(), deadline.to_string());
             vec![short(cid), handler.clone(), job_id.to_string(), at, until]
         });
-        let more = |next: &String| format!("more from `{next}` on: --limit, --prefix");
+        let more = |next: &String| format!("more: --from '{next}', or a greater --limit");
         paragraphs([
             head,
             match in_python {

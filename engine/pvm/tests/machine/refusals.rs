@@ -14,6 +14,28 @@ fn fails(machine: &cowboy_pvm::machine::Machine, expression: &str) -> String {
     raised(run(machine, &source, "f", b"").1).headline()
 }
 
+/// The SDK compiles the parts of a continuation, whose texts are in no file.
+#[test]
+fn a_continuation_that_cannot_be_compiled_says_so() {
+    let Some(machine) = machine(0) else { return };
+    for line in [
+        "ctx.a = await runner.llm('x', **(ctx.b if ctx.b else {}))",
+        "ctx.a = await runner.llm('x', max_tokens=(n := 5))",
+        "ctx.a = await runner.llm('x')\n        return await runner.llm(ctx.a)",
+    ] {
+        let source = format!(
+            "from cowboy_sdk import actor, capture, public, runner\n@actor\nclass A:\n    \
+             @public\n    @runner.continuation\n    async def f(self, p):\n        \
+             ctx = capture()\n        ctx.b = p\n        {line}\n"
+        );
+        let error = raised(run(&machine, &source, "f", b"").1);
+        assert_eq!(error.slug.as_deref(), Some("E1202"), "{line}: {error}");
+    }
+    // A text that is compiled by the actor itself.
+    let error = fails(&machine, "compile('1 +', 'file', 'eval')");
+    assert!(error.starts_with("SyntaxError: invalid syntax"), "{error}");
+}
+
 #[test]
 fn wrong_arguments_are_refused() {
     let Some(machine) = machine(0) else { return };
