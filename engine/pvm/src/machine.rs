@@ -103,6 +103,7 @@ impl Pvm for Machine {
     }
 
     fn call(&self, call: &PvmCall<'_>, host: &mut dyn PvmHost) -> PvmOutcome {
+        let _running = self.pool.running();
         let hash = (!self.pool.is_off()).then(|| keccak256(&[call.source.as_bytes()]));
         let order = Order {
             source: call.source.to_owned(),
