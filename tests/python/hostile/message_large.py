@@ -1,5 +1,5 @@
-# Sends itself a message of 900,000 bytes.
-# expect: ok sent
+# Sends itself a message of 900,000 bytes, more than may wait of one actor.
+# expect: HostError: too many messages wait
 # value: 1cby
 # limit: 19000000
 # cells: 950000
