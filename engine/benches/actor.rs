@@ -3,13 +3,13 @@
 //! `tests/fuzz` compares this evaluator with the full `starlark` evaluator, unmetered: the hash
 //! crate of the latter and that of the consensus library exclude each other in one build.
 
+mod blocks;
+
+use blocks::{child, signed};
 use cowboy_engine::{
     actor::{ActorParams, Budget, Call, JobRequest, Module, Seed, TimerCall, World},
     chain::{
-        self, Block, Endowment, Genesis, GenesisValidator, Header, Payload, ReceiptStatus,
-        SignedTransaction, State, Transaction,
-        block::transactions_root,
-        execute,
+        self, Endowment, Genesis, GenesisValidator, Payload, ReceiptStatus, execute,
         transaction::{CallActor, DeployActor},
     },
     primitives::{Address, Hash, Height, SecretKey, Wei},
@@ -121,28 +121,11 @@ fn actor(c: &mut Criterion) {
     });
 }
 
-/// The next block of a chain.
-fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
-    let header = Header {
-        height: state.height().next(),
-        parent: state.head_hash(),
-        transactions_root: transactions_root(&transactions),
-        proposer: [1; 32],
-        ..state.head().clone()
-    };
-    Block { header, certificates: vec![], transactions }
-}
-
-fn signed(state: &State, key: &SecretKey, nonce: u64, payload: Payload) -> SignedTransaction {
-    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-    let bought = Budget { cycles: 30_000, cells: 5_000 };
-    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).buying(bought).sign(key)
-}
-
 /// A block of calls of the counter from `examples/actors`, each by a different account, on its
 /// parent's state: a validator's work once the block is final, with senders recovered before.
 fn block(c: &mut Criterion) {
     const CALLS: u64 = 300;
+    const CALL: Budget = Budget { cycles: 30_000, cells: 5_000 };
     let keys: Vec<SecretKey> =
         (0..CALLS).map(|i| SecretKey::derive(b"bench", &format!("caller-{i}"))).collect();
     let endow = |key: &SecretKey| Endowment { account: key.address(), balance: Wei::cby(1_000) };
@@ -157,7 +140,7 @@ fn block(c: &mut Criterion) {
     let state = genesis.state().expect("a chain");
     let source = include_str!("../../examples/actors/counter.star").to_owned();
     let deploy = Payload::DeployActor(DeployActor { source });
-    let deployed = child(&state, vec![signed(&state, &keys[0], 0, deploy)]);
+    let deployed = child(&state, vec![signed(&state, (&keys[0], 0), deploy, CALL)]);
     let state = execute(&state, &deployed).expect("a child").state;
     let actor = Address::of_actor(&keys[0].address(), 0);
     let transactions = keys
@@ -170,7 +153,7 @@ fn block(c: &mut Criterion) {
                 payload: b"{\"by\": 2}".to_vec(),
                 value: Wei::ZERO,
             };
-            signed(&state, key, u64::from(i == 0), Payload::CallActor(call))
+            signed(&state, (key, u64::from(i == 0)), Payload::CallActor(call), CALL)
         })
         .collect();
     let calls = child(&state, transactions);

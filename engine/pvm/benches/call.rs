@@ -4,15 +4,16 @@
 //! `COWBOYCTL_TEST_PVM` names a folder of machines, as `cowboyctl pvm install` makes it;
 //! `COWBOYCTL_PYTHON` a Python with the SDK, without which CPython is left out.
 
+#[path = "../../benches/blocks/mod.rs"]
+mod blocks;
 #[path = "../tests/machine/world.rs"]
 mod world;
 
+use blocks::{child, signed};
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Block, Endowment, Genesis, GenesisValidator, Header, Params, Payload, ReceiptStatus,
-        SignedTransaction, State, Transaction,
-        block::transactions_root,
+        Block, Endowment, Genesis, GenesisValidator, Params, Payload, ReceiptStatus, State,
         execute_on,
         params::PythonTerms,
         transaction::{CallActor, DeployActor, DeployPython, InitCall},
@@ -131,26 +132,6 @@ fn reply(job: &[u8]) -> Vec<u8> {
     encode(&CborValue::Map(map)).expect("a reply is a value")
 }
 
-fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
-    let header = Header {
-        height: state.height().next(),
-        parent: state.head_hash(),
-        transactions_root: transactions_root(&transactions),
-        proposer: [1; 32],
-        ..state.head().clone()
-    };
-    Block { header, certificates: vec![], transactions }
-}
-
-fn signed(state: &State, key: &SecretKey, nonce: u64, payload: Payload) -> SignedTransaction {
-    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-    let bought = match payload {
-        Payload::DeployPython(_) => Budget { cycles: 2_000_000, cells: 50_000 },
-        _ => Budget { cycles: 90_000, cells: 5_000 },
-    };
-    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).buying(bought).sign(key)
-}
-
 /// A block of calls of a counter, each by a different account: a validator's work once the block
 /// is final, with senders recovered before.
 fn block(c: &mut Criterion) {
@@ -177,9 +158,10 @@ fn block(c: &mut Criterion) {
     let owner = keys[0].address();
     let actors = [python.address(&owner, 0), Address::of_actor(&owner, 1)];
     let deployments = [Payload::DeployPython(python), Payload::DeployActor(starlark)];
-    let deployments =
-        (0..).zip(deployments).map(|(nonce, payload)| signed(&state, &keys[0], nonce, payload));
-    let deployed = child(&state, deployments.collect());
+    let deploy = |(nonce, payload)| {
+        signed(&state, (&keys[0], nonce), payload, Budget { cycles: 2_000_000, cells: 50_000 })
+    };
+    let deployed = child(&state, (0..).zip(deployments).map(deploy).collect());
     let run = |state: &State, block: &Block| {
         let executed = execute_on(Some(&machine), state, block).expect("a child");
         let failed = executed.receipts.iter().find(|one| one.status != ReceiptStatus::Success);
@@ -200,7 +182,9 @@ fn block(c: &mut Criterion) {
             value: Wei::ZERO,
         };
         let sign = |(key, i): (&SecretKey, u64)| {
-            signed(&state, key, if i == 0 { 2 } else { 0 }, Payload::CallActor(call.clone()))
+            let budget = Budget { cycles: 90_000, cells: 5_000 };
+            let nonce = if i == 0 { 2 } else { 0 };
+            signed(&state, (key, nonce), Payload::CallActor(call.clone()), budget)
         };
         let calls = child(&state, keys.iter().zip(0..).map(sign).collect());
         group.bench_function(format!("block of {CALLS} calls in {name}"), |b| {

@@ -4,7 +4,7 @@
 //! how long a call takes, not what it costs.
 
 use cowboy_engine::primitives::Hash;
-use std::collections::BTreeMap;
+use lru::LruCache;
 use std::sync::Arc;
 
 /// Bytes of code that are kept.
@@ -19,33 +19,31 @@ pub struct Compiled {
 }
 
 /// The modules that were used last, by the hash of their source.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Kept {
-    /// With the number of the last use.
-    modules: BTreeMap<Hash, (Arc<Compiled>, u64)>,
+    modules: LruCache<Hash, Arc<Compiled>>,
     bytes: usize,
-    uses: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { modules: LruCache::unbounded(), bytes: 0 }
+    }
 }
 
 impl Kept {
     pub fn get(&mut self, hash: &Hash) -> Option<Arc<Compiled>> {
-        self.uses += 1;
-        let (compiled, used) = self.modules.get_mut(hash)?;
-        *used = self.uses;
-        Some(compiled.clone())
+        self.modules.get(hash).cloned()
     }
 
     pub fn insert(&mut self, hash: Hash, compiled: Arc<Compiled>) {
-        self.uses += 1;
         self.bytes += compiled.code.len();
-        if let Some((before, _)) = self.modules.insert(hash, (compiled, self.uses)) {
+        if let Some(before) = self.modules.put(hash, compiled) {
             self.bytes -= before.code.len();
         }
         while self.bytes > MOST {
-            let oldest = self.modules.iter().min_by_key(|(_, (_, used))| *used);
-            let Some((oldest, _)) = oldest.map(|(hash, entry)| (*hash, entry)) else { return };
-            let removed = self.modules.remove(&oldest);
-            self.bytes -= removed.map_or(0, |(compiled, _)| compiled.code.len());
+            let Some((_, oldest)) = self.modules.pop_lru() else { return };
+            self.bytes -= oldest.code.len();
         }
     }
 }

@@ -196,3 +196,20 @@ impl Shared {
         drop(queues);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Instant, QUIET, Queues};
+
+    #[test]
+    fn the_loader_waits_while_calls_run_and_a_while_after() {
+        let long_ago = Instant::now().checked_sub(2 * QUIET);
+        assert!(long_ago.is_some(), "the clock began long ago");
+        let waits = |calls, ended| Queues { calls, ended, ..Queues::default() }.quiet_in();
+        assert_eq!(waits(0, None), None);
+        assert_eq!(waits(0, long_ago), None);
+        assert_eq!(waits(1, long_ago), Some(QUIET));
+        let waits = waits(0, Some(Instant::now() + QUIET));
+        assert_eq!(waits, Some(QUIET));
+    }
+}
