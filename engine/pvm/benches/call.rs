@@ -28,6 +28,7 @@ use std::{
     hint::black_box,
     io::{BufRead as _, BufReader, Write as _},
     process::{Command, Stdio},
+    thread,
     time::Duration,
 };
 use world::{Request, World};
@@ -138,7 +139,7 @@ fn block(c: &mut Criterion) {
     let keys: Vec<SecretKey> =
         (0..CALLS).map(|i| SecretKey::derive(b"bench", &format!("caller-{i}"))).collect();
     let endow = |key: &SecretKey| Endowment { account: key.address(), balance: Wei::cby(1_000) };
-    let machine = machine(8);
+    let machine = machine(4);
     let genesis = Genesis {
         name: "bench".into(),
         timestamp_ms: 0,
@@ -189,6 +190,12 @@ fn block(c: &mut Criterion) {
         let calls = child(&state, keys.iter().zip(0..).map(sign).collect());
         group.bench_function(format!("block of {CALLS} calls in {name}"), |b| {
             b.iter_batched(|| machine.settle(), |()| run(&state, &calls), BatchSize::PerIteration);
+        });
+        // As two validators of a process do it.
+        let both =
+            || thread::scope(|scope| drop([(); 2].map(|()| scope.spawn(|| run(&state, &calls)))));
+        group.bench_function(format!("two blocks of {CALLS} calls in {name} at once"), |b| {
+            b.iter_batched(|| machine.settle(), |()| both(), BatchSize::PerIteration);
         });
     }
     group.finish();

@@ -9,7 +9,8 @@
 //! Machine code is mapped and executed, so an artifact is opened only if no other user can have
 //! written it.
 
-use crate::tuple::{TARGET, Tuple, engine};
+use crate::engine::{SLOTS, engine};
+use crate::tuple::{TARGET, Tuple};
 use cowboy_engine::primitives::{Hash, keccak256};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -78,8 +79,17 @@ struct TupleFile {
 #[derive(Clone)]
 pub struct Artifact {
     pub tuple: Tuple,
-    pub(crate) engine: Engine,
-    pub(crate) component: Component,
+    /// Its instances use the memory of others before them.
+    pub(crate) reusing: Opened,
+    /// Each of its instances has fresh memory.
+    pub(crate) fresh: Opened,
+}
+
+/// The component in an engine.
+#[derive(Clone)]
+pub struct Opened {
+    pub engine: Engine,
+    pub component: Component,
 }
 
 impl std::fmt::Debug for Artifact {
@@ -98,7 +108,7 @@ pub fn compile(component: &[u8], cache: &Path) -> Result<PathBuf, ArtifactError>
         return Ok(folder);
     }
     let failed = |error: wasmtime::Error| ArtifactError::Compile(format!("{error:#}"));
-    let code = engine().and_then(|engine| engine.precompile_component(component));
+    let code = engine(0).and_then(|engine| engine.precompile_component(component));
     let code = code.map_err(failed)?;
     fs::create_dir_all(cache).map_err(ArtifactError::file(cache))?;
     let unfinished = tempfile::Builder::new()
@@ -138,9 +148,13 @@ impl Artifact {
         let path = folder.join(CODE);
         same(&path, code)?;
         let failed = |error: wasmtime::Error| ArtifactError::Load(format!("{error:#}"));
-        let engine = engine().map_err(failed)?;
-        let component = map(&engine, &path).map_err(failed)?;
-        Ok(Self { tuple, engine, component })
+        let opened = |slots| {
+            let engine = engine(slots)?;
+            let component = map(&engine, &path)?;
+            Ok(Opened { engine, component })
+        };
+        let (reusing, fresh) = (opened(SLOTS), opened(0));
+        Ok(Self { tuple, reusing: reusing.map_err(failed)?, fresh: fresh.map_err(failed)? })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Before that, another instance has compiled the module. The code is kept for further calls, which
 //! pay for the compilation as if it were done again.
 
-use crate::artifact::{Artifact, ArtifactError};
+use crate::artifact::{Artifact, ArtifactError, Opened};
 use crate::compiled::{Compiled, Kept};
 use crate::host::{HostGone, Question, Session, add_to_linker};
 use crate::limits::{CROSSING, THREAD_STACK, cut_raised};
@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use wasmtime::component::{
     ComponentExportIndex, ComponentType, InstancePre, Lift, Linker, TypedFunc,
 };
-use wasmtime::{Engine, Error, Store, Trap};
+use wasmtime::{Engine, Error, PoolConcurrencyLimitError, Store, Trap};
 
 #[derive(ComponentType, Lift)]
 #[component(record)]
@@ -42,12 +42,27 @@ type CallFunction = TypedFunc<(String, Vec<u8>), (Result<Vec<u8>, RaisedRecord>,
 
 /// Makes instances of the component that are ready to load a module.
 pub struct Instances {
+    reusing: Source,
+    /// For more instances at once than the other has slots for.
+    fresh: Source,
+    kept: Mutex<Kept>,
+}
+
+/// The component, ready to be instantiated in one of the engines.
+struct Source {
     engine: Engine,
     instance: InstancePre<Session>,
     compile: ComponentExportIndex,
     load: ComponentExportIndex,
     call: ComponentExportIndex,
-    kept: Mutex<Kept>,
+}
+
+/// An instance that has done nothing yet.
+struct Made {
+    store: Store<Session>,
+    compile: CompileFunction,
+    load: LoadFunction,
+    call: CallFunction,
 }
 
 /// An instance that has loaded a module.
@@ -66,39 +81,69 @@ pub enum Load {
 }
 
 impl Loaded {
-    /// Bytes of linear memory: more than what is private to this instance, because pages that it
-    /// has not changed are shared.
+    /// Bytes of linear memory.
     pub fn memory(&self) -> usize {
         self.store.data().limits.memory
     }
 }
 
-impl Instances {
-    pub fn new(artifact: &Artifact) -> Result<Self, ArtifactError> {
+impl Source {
+    fn new(opened: &Opened) -> Result<Self, ArtifactError> {
         let failed = |error: Error| ArtifactError::Load(format!("{error:#}"));
-        let mut linker = Linker::new(&artifact.engine);
+        let mut linker = Linker::new(&opened.engine);
         add_to_linker(&mut linker).map_err(failed)?;
         let export = |name| {
-            let index = artifact.component.get_export_index(None, name);
+            let index = opened.component.get_export_index(None, name);
             index.ok_or_else(|| ArtifactError::Load(format!("it has no function {name}")))
         };
         Ok(Self {
-            engine: artifact.engine.clone(),
+            engine: opened.engine.clone(),
             compile: export("compile")?,
             load: export("load")?,
             call: export("call")?,
-            instance: linker.instantiate_pre(&artifact.component).map_err(failed)?,
-            kept: Mutex::default(),
+            instance: linker.instantiate_pre(&opened.component).map_err(failed)?,
         })
     }
 
-    fn store(&self, fuel: u64) -> Store<Session> {
+    fn make(&self, fuel: u64) -> Result<Made, (Store<Session>, Error)> {
         let mut store = Store::new(&self.engine, Session::default());
         store.limiter(|session| &mut session.limits);
         store.set_hostcall_fuel(CROSSING);
         // Instantiation burns fuel, too.
         store.set_fuel(fuel).expect("fuel is consumed");
-        store
+        let functions = self.instance.instantiate(&mut store).and_then(|instance| {
+            let compile = instance.get_typed_func(&mut store, self.compile)?;
+            let load = instance.get_typed_func(&mut store, self.load)?;
+            let call = instance.get_typed_func(&mut store, self.call)?;
+            Ok((compile, load, call))
+        });
+        match functions {
+            Ok((compile, load, call)) => Ok(Made { store, compile, load, call }),
+            Err(error) => Err((store, error)),
+        }
+    }
+}
+
+impl Instances {
+    pub fn new(artifact: &Artifact) -> Result<Self, ArtifactError> {
+        Ok(Self {
+            reusing: Source::new(&artifact.reusing)?,
+            fresh: Source::new(&artifact.fresh)?,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// An instance in memory that another had before, if there is some.
+    fn make(&self, fuel: u64) -> Result<Made, PvmOutcome> {
+        let made = match self.reusing.make(fuel) {
+            Err((_, error)) if error.is::<PoolConcurrencyLimitError>() => self.fresh.make(fuel),
+            made => made,
+        };
+        made.map_err(|(store, error)| {
+            let text = "an instance cannot be made on this machine";
+            assert!(error.is::<Trap>(), "{text}: {error:#}");
+            ended(&store, fuel, error)
+        })
     }
 
     /// The code of a module, compiled now or before.
@@ -115,12 +160,7 @@ impl Instances {
     }
 
     fn compile(&self, source: &str, fuel: u64) -> Result<Compiled, PvmOutcome> {
-        let mut store = self.store(fuel);
-        let compile = self.instance.instantiate(&mut store).and_then(|instance| {
-            let compile: CompileFunction = instance.get_typed_func(&mut store, self.compile)?;
-            Ok(compile)
-        });
-        let compile = compile.map_err(|error| not_made(&store, fuel, error))?;
+        let Made { mut store, compile, .. } = self.make(fuel)?;
         let before = left(&store);
         let answer = compile.call(&mut store, (source.to_owned(),));
         let (result,) = answer.map_err(|error| ended(&store, fuel, error))?;
@@ -149,10 +189,9 @@ impl Instances {
         let Some(rest @ 1..) = fuel.checked_sub(compiled.fuel) else {
             return Load::Failed(out_of_fuel(fuel));
         };
-        let mut store = self.store(rest);
-        let (load, call) = match self.instantiate(&mut store) {
-            Ok(functions) => functions,
-            Err(error) => return Load::Failed(not_made(&store, fuel, error)),
+        let Made { mut store, load, call, .. } = match self.make(rest) {
+            Ok(made) => made,
+            Err(outcome) => return Load::Failed(PvmOutcome { fuel, ..outcome }),
         };
         let loaded = load.call(&mut store, (source.to_owned(), compiled.code.clone()));
         match loaded {
@@ -171,25 +210,15 @@ impl Instances {
         let fuel = fuel - left(&store);
         Load::Ready(Loaded { store, call, fuel })
     }
-
-    fn instantiate(
-        &self,
-        store: &mut Store<Session>,
-    ) -> wasmtime::Result<(LoadFunction, CallFunction)> {
-        let instance = self.instance.instantiate(&mut *store)?;
-        let load = instance.get_typed_func(&mut *store, self.load)?;
-        let call = instance.get_typed_func(&mut *store, self.call)?;
-        Ok((load, call))
-    }
 }
 
 impl Loaded {
     /// Calls a handler. `fuel` covers the loading, too, so that the outcome is the same whether
-    /// the instance was loaded for this call or ahead of it.
+    /// the instance was loaded for this call or ahead of it. An instance serves one call only.
     ///
     /// Must run on a thread of [`spawn`].
     pub fn call(
-        mut self,
+        &mut self,
         handler: String,
         payload: Vec<u8>,
         fuel: u64,
@@ -199,7 +228,9 @@ impl Loaded {
         let store = &mut self.store;
         store.set_fuel(rest).expect("fuel is consumed");
         store.data_mut().host = Some(host);
-        match self.call.call(&mut *store, (handler, payload)) {
+        let answer = self.call.call(&mut *store, (handler, payload));
+        store.data_mut().host = None;
+        match answer {
             Err(error) => ended(store, fuel, error),
             Ok((result,)) => PvmOutcome {
                 fuel: fuel - left(store),
@@ -211,12 +242,6 @@ impl Loaded {
 
 fn left(store: &Store<Session>) -> u64 {
     store.get_fuel().expect("fuel is consumed")
-}
-
-/// The outcome of a call whose instance could not be made. Panics unless its fuel is the cause.
-fn not_made(store: &Store<Session>, fuel: u64, error: Error) -> PvmOutcome {
-    assert!(error.is::<Trap>(), "an instance cannot be made on this machine: {error:#}");
-    ended(store, fuel, error)
 }
 
 fn out_of_fuel(fuel: u64) -> PvmOutcome {

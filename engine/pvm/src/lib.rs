@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`limits`] | bounds of an instance: memory, stack, texts |
 //! | [`tuple`] | what results and fuel depend on |
+//! | [`engine`] | the compiler and runtime, and where instances have their memory |
 //! | [`artifact`] | the component and its machine code on disk |
 //! | [`guest`] | the program inside the component |
 //! | [`build`] | how the component is built |
@@ -27,6 +28,7 @@
 pub mod artifact;
 pub mod build;
 mod compiled;
+mod engine;
 pub mod guest;
 mod host;
 mod instance;

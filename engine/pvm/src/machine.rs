@@ -6,9 +6,11 @@ use crate::instance::{Instances, Load, Loaded, spawn};
 use crate::pool::Pool;
 use cowboy_engine::primitives::{Hash, keccak256};
 use cowboy_engine::pvm::{Pvm, PvmCall, PvmHost, PvmOutcome};
-use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::{fmt, mem};
 
 /// Runs Python actors.
 ///
@@ -23,6 +25,8 @@ use std::sync::{Arc, mpsc};
 pub struct Machine {
     instances: Arc<Instances>,
     pool: Pool,
+    /// The thread of the call that returned last. It may still restore its instance's memory.
+    returned: Mutex<Option<JoinHandle<()>>>,
     tuple: Hash,
 }
 
@@ -31,7 +35,7 @@ impl Machine {
     pub fn new(artifact: &Artifact, pool: usize) -> Result<Self, ArtifactError> {
         let instances = Arc::new(Instances::new(artifact)?);
         let pool = Pool::new(instances.clone(), pool);
-        Ok(Self { instances, pool, tuple: artifact.tuple.hash() })
+        Ok(Self { instances, pool, returned: Mutex::default(), tuple: artifact.tuple.hash() })
     }
 
     /// Runs a handler of a trusted program. Panics if it calls a host function.
@@ -39,10 +43,28 @@ impl Machine {
         let PvmCall { source, handler, payload, fuel } = *call;
         let (source, handler, payload) = (source.into(), handler.into(), payload.into());
         let order = Order { source, handler, payload, fuel, ahead: None };
-        let (asking, _) = mpsc::channel();
+        self.run(order, |_| {}).outcome
+    }
+
+    fn run(&self, order: Order, mut answer: impl FnMut(Question)) -> End {
+        let (asking, questions) = mpsc::channel();
+        let (ending, ended) = mpsc::sync_channel(1);
         let instances = self.instances.clone();
-        let thread = spawn(move || order.run(&instances, asking).0);
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        let thread = spawn(move || order.run(&instances, asking, &ending));
+        // Until the instance has no more.
+        for question in questions {
+            answer(question);
+        }
+        match ended.recv() {
+            Ok(end) => {
+                self.follow(Some(thread));
+                end
+            }
+            Err(_) => match thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => unreachable!("a thread says how its call ended"),
+            },
+        }
     }
 
     /// Number of instances that are loaded ahead and ready.
@@ -50,9 +72,23 @@ impl Machine {
         self.pool.ready()
     }
 
-    /// Waits until every instance that is to be loaded ahead is ready.
+    /// Waits until every instance that is to be loaded ahead is ready, and those that have served
+    /// their call are gone.
     pub fn settle(&self) {
         self.pool.settle();
+        self.follow(None);
+    }
+
+    /// Keeps the thread of a call that has returned, and waits for the one before it: so memory is
+    /// restored while the caller goes on, but never much later.
+    fn follow(&self, thread: Option<JoinHandle<()>>) {
+        // No code panics while it holds the lock.
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = mem::replace(&mut *returned, thread);
+        drop(returned);
+        if let Some(before) = before {
+            before.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
     }
 }
 
@@ -71,19 +107,30 @@ struct Order {
     ahead: Option<Loaded>,
 }
 
+/// How a call ended.
+struct End {
+    outcome: PvmOutcome,
+    /// Fuel of the load, if it succeeded.
+    load: Option<u64>,
+}
+
 impl Order {
-    /// Runs the call. Returns the fuel of the load as well, if it succeeded.
-    fn run(self, instances: &Instances, host: mpsc::Sender<Question>) -> (PvmOutcome, Option<u64>) {
+    /// Runs the call, says how it ended, and lets go of the instance then.
+    fn run(self, instances: &Instances, host: mpsc::Sender<Question>, ended: &SyncSender<End>) {
         let loaded = match self.ahead {
             Some(loaded) => Load::Ready(loaded),
             None => instances.load(&self.source, self.fuel),
         };
+        // The caller waits, or its own thread has ended.
         match loaded {
-            Load::Ready(loaded) => {
-                let load = loaded.fuel;
-                (loaded.call(self.handler, self.payload, self.fuel, host), Some(load))
+            Load::Ready(mut loaded) => {
+                let outcome = loaded.call(self.handler, self.payload, self.fuel, host);
+                let _ = ended.send(End { outcome, load: Some(loaded.fuel) });
             }
-            Load::Failed(outcome) => (outcome, None),
+            Load::Failed(outcome) => {
+                drop(host);
+                let _ = ended.send(End { outcome, load: None });
+            }
         }
     }
 }
@@ -112,14 +159,7 @@ impl Pvm for Machine {
             fuel: call.fuel,
             ahead: hash.and_then(|hash| self.pool.take(hash)),
         };
-        let (asking, questions) = mpsc::channel();
-        let instances = self.instances.clone();
-        let thread = spawn(move || order.run(&instances, asking));
-        // Until the thread drops its end.
-        for question in questions {
-            question(host);
-        }
-        let (outcome, load) = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let End { outcome, load } = self.run(order, |question| question(host));
         if let (Some(hash), Some(load)) = (hash, load) {
             self.pool.wish(hash, call.source, load);
         }

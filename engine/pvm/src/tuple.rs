@@ -3,7 +3,6 @@
 
 use crate::limits::{CROSSING, MEMORY, TABLE_ELEMENTS, WASM_STACK};
 use cowboy_engine::primitives::{Hash, keccak256};
-use wasmtime::{Config, Engine, OptLevel, Strategy};
 
 /// The version of wasmtime. Fuel differs between versions, so `Cargo.toml` demands exactly this
 /// one.
@@ -13,7 +12,7 @@ pub const WASMTIME: &str = "48.0.8";
 /// of either is a new version.
 pub const INTERFACE: u32 = 2;
 
-/// The settings of [`engine`], in words.
+/// The settings of [`engine`](crate::engine::engine), in words.
 const FLAGS: &str = "cranelift speed fuel nan-canonicalization no-relaxed-simd no-threads";
 
 /// The target of the machine code: any processor of this family, because code for this processor
@@ -80,27 +79,6 @@ impl Tuple {
         bytes.extend(numbers.into_iter().flat_map(u64::to_be_bytes));
         keccak256(&[&bytes])
     }
-}
-
-/// The compiler and runtime with the settings that the tuple names.
-pub fn engine() -> wasmtime::Result<Engine> {
-    let mut config = Config::new();
-    config.strategy(Strategy::Cranelift);
-    config.cranelift_opt_level(OptLevel::Speed);
-    config.consume_fuel(true);
-    config.cranelift_nan_canonicalization(true);
-    config.wasm_relaxed_simd(false);
-    config.concurrency_support(false);
-    config.max_wasm_stack(WASM_STACK);
-    // Compared with the stack although nothing here is async.
-    config.async_stack_size(crate::limits::THREAD_STACK);
-    // The text of a trap is fixed, so no address in the code is ever looked up.
-    config.wasm_backtrace_max_frames(None);
-    config.generate_address_map(false);
-    if let Some(target) = TARGET {
-        config.target(target)?;
-    }
-    Engine::new(&config)
 }
 
 #[cfg(test)]

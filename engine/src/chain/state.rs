@@ -95,6 +95,8 @@ const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The share of both that one actor can take, so that it does not lock out the others.
 const SHARES: usize = 16;
 const BYTE_SHARES: usize = 4;
+/// Bytes of one payload: what an actor may have waiting.
+pub(super) const MAX_ONE_MESSAGE_BYTES: usize = MAX_MESSAGE_BYTES / BYTE_SHARES;
 
 impl Outbox {
     /// Appends a message; returns false if too many wait, of all actors or of this one.

@@ -1,5 +1,5 @@
-# Sends itself a message of 900,000 bytes, more than may wait of one actor.
-# expect: HostError: too many messages wait
+# Sends itself a message of 900,000 bytes, more than a message may have.
+# expect: HostError: the payload of a message has at most 262144 bytes
 # value: 1cby
 # limit: 19000000
 # cells: 950000

@@ -1,7 +1,7 @@
 //! Fuel: equal everywhere, and at any limit a call has all its effects or none.
 
 use crate::world::{PRICE, Request, World};
-use crate::{ACTOR, AGENT, COUNTER, HOWDY, LOOP, MIXED, RELAY, TRIVIAL, machine, run};
+use crate::{ACTOR, AGENT, COUNTER, HOWDY, LOOP, MIXED, RELAY, TRIVIAL, machine, raised, run};
 use cowboy_engine::primitives::keccak256;
 use cowboy_engine::pvm::{Pvm as _, PvmFailure};
 use cowboy_pvm::machine::Machine;
@@ -74,6 +74,43 @@ fn instances_loaded_ahead_change_nothing() {
     }
     assert!(used, "nothing was loaded ahead");
     assert!(with.ready() <= 4);
+}
+
+/// More instances at once than have memory that is used again: the others have fresh memory.
+#[test]
+fn many_instances_at_once_change_nothing() {
+    let Some(machine) = machine(0) else { return };
+    let expected = digest(&machine);
+    let Some(full) = crate::machine(16) else { return };
+    for number in 0..16 {
+        run(&full, &format!("def f(p): return b'{number}'"), "f", b"").1.result.unwrap();
+        full.settle();
+    }
+    assert_eq!(full.ready(), 16);
+    assert_eq!(digest(&machine), expected);
+}
+
+#[test]
+fn an_instance_finds_nothing_of_those_before_it() {
+    const SOURCE: &str = "\
+seen = []
+def fill(p):
+    seen.append(bytearray(b'\\xaa') * (30 << 20))
+    seen.extend([n, str(n)] for n in range(100_000))
+    raise ValueError(len(seen))
+def look(p):
+    new = bytearray(30 << 20)
+    return f'{len(seen)} {new.count(0) == len(new)}'.encode()
+";
+    let Some(machine) = machine(0) else { return };
+    let look = || run(&machine, SOURCE, "look", b"").1;
+    let first = look();
+    assert_eq!(first.result.as_deref(), Ok(&b"0 True"[..]));
+    for _ in 0..4 {
+        let filled = run(&machine, SOURCE, "fill", b"").1;
+        assert_eq!(raised(filled).message, "100001");
+        assert_eq!(look(), first);
+    }
 }
 
 #[test]
@@ -173,6 +210,6 @@ fn memory_has_a_limit() {
     let Some(machine) = machine(0) else { return };
     let (_, outcome) = run(&machine, RELAY, "hoard_and_catch", b"");
     assert_eq!(outcome.result, Ok(b"caught".to_vec()));
-    let error = crate::raised(run(&machine, RELAY, "hoard", b"").1);
+    let error = raised(run(&machine, RELAY, "hoard", b"").1);
     assert_eq!(error.kind, "MemoryError");
 }

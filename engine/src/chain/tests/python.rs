@@ -9,7 +9,7 @@ use crate::{
     chain::{
         event::MessageDelivered,
         params::{INSTANCE_CYCLES, PythonTerms},
-        state::{Outbox, PendingMessage},
+        state::{MAX_ONE_MESSAGE_BYTES, Outbox, PendingMessage},
         transaction::{DeployPython, InitCall, TransferOwnership},
     },
     primitives::cbor::{self, CborValue},
@@ -609,6 +609,16 @@ fn messages_that_wait_are_bounded() {
         outbox.push(PendingMessage { from, to, payload, cause })
     });
     assert_eq!(sent.count(), 4);
+}
+
+#[test]
+fn a_message_that_no_block_takes_is_too_long() {
+    let mut chain = chain();
+    let actor = chain.deploy_python("one", Wei::cby(1));
+    let long = "x".repeat(MAX_ONE_MESSAGE_BYTES + 1);
+    let receipt = chain.python_call(actor, "send", &format!("{actor} - {long}"));
+    let expected = "invalid_input: the payload of a message has at most 262144 bytes";
+    assert!(error(&receipt).contains(expected), "{receipt:?}");
 }
 
 #[test]

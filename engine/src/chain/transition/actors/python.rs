@@ -21,7 +21,7 @@ use crate::{
         actors::{Actor, ActorCode, Language, StoreKey},
         event::{ActorDeployed, PythonEmitted},
         params::PythonTerms,
-        state::{PendingMessage, State},
+        state::{MAX_ONE_MESSAGE_BYTES, PendingMessage, State},
         transaction::{DeployPython, InitCall, MAX_SALT},
     },
     fees::meter::{CALLBACK_CELLS, CALLBACK_CYCLES},
@@ -496,7 +496,10 @@ impl PvmHost for PythonHost<'_, '_> {
         payload: Vec<u8>,
     ) -> Result<(), HostFault> {
         self.pay(fuel, self.schedule.message)?;
-        fits("a payload", payload.len(), MAX_PAYLOAD_BYTES)?;
+        match target {
+            Address::DISPATCHER => fits("a payload", payload.len(), MAX_PAYLOAD_BYTES)?,
+            _ => fits("the payload of a message", payload.len(), MAX_ONE_MESSAGE_BYTES)?,
+        }
         self.pay_bytes(fuel, payload.len())?;
         self.pay_cells(EVENT_BYTES + payload.len())?;
         if target == Address::DISPATCHER {
