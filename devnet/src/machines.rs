@@ -27,7 +27,7 @@ use std::{
 pub const FOLDER: &str = "COWBOYCTL_PVM";
 
 /// Instances that a machine keeps loaded ahead.
-const POOL: usize = 4;
+const POOL: usize = 2;
 
 /// Why a chain has no machine here.
 #[derive(Debug, thiserror::Error)]

@@ -77,7 +77,7 @@ fn calls(c: &mut Criterion) {
             world
         };
         group.bench_function(format!("{name}, no instance ahead"), |b| b.iter(|| call(&alone)));
-        let ahead = machine(4);
+        let ahead = machine(2);
         call(&ahead);
         group.bench_function(format!("{name}, loaded ahead"), |b| {
             b.iter_batched(|| ahead.settle(), |()| call(&ahead), BatchSize::PerIteration);
@@ -139,7 +139,7 @@ fn block(c: &mut Criterion) {
     let keys: Vec<SecretKey> =
         (0..CALLS).map(|i| SecretKey::derive(b"bench", &format!("caller-{i}"))).collect();
     let endow = |key: &SecretKey| Endowment { account: key.address(), balance: Wei::cby(1_000) };
-    let machine = machine(4);
+    let machine = machine(2);
     let genesis = Genesis {
         name: "bench".into(),
         timestamp_ms: 0,

@@ -7,7 +7,7 @@ use wasmtime::{
 };
 
 /// Instances whose memory is used again and again. Each keeps [`RESIDENT`] once it was used.
-pub const SLOTS: u32 = 10;
+pub const SLOTS: u32 = 8;
 
 /// Bytes of an instance's memory that are restored by copying: all that the component has from
 /// the beginning. What an instance takes beyond is given back.
@@ -21,8 +21,8 @@ const TABLES: u32 = 2;
 
 /// The compiler and runtime with the settings that the tuple names.
 ///
-/// Its instances use the memory of `slots` again and again, and at most so many exist at once; 0:
-/// each has fresh memory. The instances cannot tell the difference.
+/// At most `slots` of its instances exist at once, and use the same memory again and again; 0: each
+/// has fresh memory. The instances cannot tell the difference.
 pub fn engine(slots: u32) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.strategy(Strategy::Cranelift);
