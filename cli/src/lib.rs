@@ -8,6 +8,7 @@
 //! | [`config`] | the configuration file: defaults of options, and aliases |
 //! | [`context`] | the selected devnet, and the end of a wait |
 //! | [`complete`] | shell completion of names |
+//! | [`story`] | a run as one page of HTML |
 //! | [`dashboard`] | the terminal dashboard: panes, their news, the terminal |
 //! | [`commands`] | the command line, a module per noun |
 //!
@@ -24,6 +25,7 @@ mod context;
 mod dashboard;
 mod error;
 mod output;
+mod story;
 
 use clap_complete::CompleteEnv;
 use cowboy_devnet::agent;

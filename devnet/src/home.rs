@@ -463,10 +463,16 @@ impl Lock {
     pub fn remove(self) -> Result<(), HomeError> {
         let home = self.home.home();
         let removed = home.path().join(REMOVED);
-        create_private_dir(&removed)?;
         let path = removed.join(format!("{}.{}", self.home.name, process::id()));
-        remove_dir(&path)?;
-        fs::rename(&self.home.path, &path).map_err(HomeError::io(&self.home.path))?;
+        loop {
+            create_private_dir(&removed)?;
+            remove_dir(&path)?;
+            match fs::rename(&self.home.path, &path) {
+                // Another process has removed a devnet and this folder meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.home.exists() => {}
+                renamed => break renamed.map_err(HomeError::io(&self.home.path))?,
+            }
+        }
         Ok(remove_dir(&removed)?)
     }
 

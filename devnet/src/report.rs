@@ -60,6 +60,7 @@ const HIDDEN: &[u8] = b"[hidden]";
 pub struct Report {
     entries: Vec<(String, Vec<u8>)>,
     errors: Vec<String>,
+    seed: Option<u64>,
     now: Timestamp,
 }
 
@@ -69,6 +70,7 @@ impl Report {
         let mut report = Self { now, ..Self::default() };
         let state = devnet.state()?;
         let plan = plan(devnet);
+        report.seed = plan.as_ref().map(|plan| plan.seed);
         let running = matches!(state, DevnetState::Running(_));
         let (name, pid) = match &state {
             DevnetState::Absent | DevnetState::Stopped => ("stopped", None),
@@ -142,6 +144,16 @@ impl Report {
             hide(text, &secrets);
         }
         Ok(report)
+    }
+
+    /// The seed of the devnet's keys, if its topology can be read.
+    pub const fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// The text of an entry, without secrets.
+    pub fn entry(&self, name: &str) -> Option<&[u8]> {
+        self.entries.iter().find(|(entry, _)| entry == name).map(|(_, text)| text.as_slice())
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -9,6 +9,7 @@ finish() {
     status=$?
     if [ "$status" -ne 0 ]; then
         cowboyctl devnet report || cowboyctl devnet logs > devnet.log
+        cowboyctl devnet report --html || true
     fi
     cowboyctl devnet down
     exit "$status"

@@ -8,6 +8,10 @@ use std::fs;
 const SMALL: &str = "about: a test\nblocks: 12\nrunners: 2\nload: {transfers: 1, jobs: 1}\n\
                      faults: [{at: 4..6, for: 2..3, kill: any-runner}]\n";
 
+/// Long enough for jobs, which are submitted until the last forty blocks.
+const LONGER: &str = "blocks: 50\nrunners: 2\nload: {transfers: 1, jobs: 1}\n\
+                      faults: [{at: 4..6, for: 2..3, kill: any-runner}]\n";
+
 /// Two of four validators cannot decide.
 const STUCK: &str = "blocks: 30\nrunners: 0\npatience: 5s\n\
                      faults: [{at: 6, partition: [[validator-0, validator-1]]}]\n";
@@ -58,6 +62,69 @@ fn a_seed_has_one_digest_in_every_process() {
     assert_eq!((&told["ok"], &told["violation"]), (&true.into(), &Value::Null));
     assert!(told["heights"]["lowest"].as_u64().unwrap() >= 12, "{told}");
     assert!(told["state_root"].as_str().unwrap().starts_with("0x"), "{told}");
+}
+
+#[test]
+fn a_scenario_has_checks_of_its_own() {
+    let folder = folder();
+    let run = |checks: &str| {
+        fs::write(folder.path("checks.yaml"), format!("{LONGER}checks: {checks}\n")).unwrap();
+        folder.run(&["sim", "run", "checks.yaml", "--seed", "3", "-o", "json"])
+    };
+    let holds = run("['.jobs.verified > 0', '.events.JobVerified == .jobs.verified']");
+    assert_eq!(holds.code, 0, "{holds:?}");
+    let told = json(&holds.stdout);
+    assert!(told["events"]["Transferred"].as_u64().unwrap() > 5, "{told}");
+    for (check, why) in [
+        (".jobs.verified > 100", "`.jobs.verified > 100` is not true of the outcome"),
+        (".jobs + 1", ".jobs + 1: cannot"),
+    ] {
+        let run = run(&format!("['.ok', '{check}']"));
+        assert_eq!(run.code, 7, "{run:?}");
+        let told = json(&run.stdout);
+        assert_eq!(
+            (&told["ok"], &told["violation"]["invariant"]),
+            (&false.into(), &"checks".into())
+        );
+        assert!(told["violation"]["what"].as_str().unwrap().contains(why), "{told}");
+    }
+    let run = run("[.jobs, '.jobs >']");
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("checks.yaml: checks[1]: .jobs >: expected term"), "{run:?}");
+}
+
+#[test]
+fn a_run_is_told_as_a_page() {
+    let folder = folder();
+    let story = |name: &str| {
+        let page = fs::read_to_string(folder.path(name)).unwrap();
+        let (_, data) = page.split_once("id=\"story\">").unwrap();
+        json(data.split_once("</script>").unwrap().0)
+    };
+    fs::write(folder.path("longer.yaml"), LONGER).unwrap();
+    folder.prints(&["sim", "run", "longer.yaml", "--seed", "3", "--html", "small.html"]);
+    let told = story("small.html");
+    assert_eq!(told["verdict"]["passed"], true, "{told}");
+    let blocks = told["blocks"].as_array().unwrap();
+    assert!(blocks.len() >= 50, "{told}");
+    let whole = |block: &Value| {
+        block["present"].as_array().is_some_and(|present| present.len() == 2)
+            && block["voters"].as_array().is_some_and(|voters| voters.len() == 3)
+            && block["proposer"].is_u64()
+    };
+    assert!(blocks.iter().any(whole), "{told}");
+    let fault = &told["faults"][0];
+    assert_eq!((&fault["kind"], told["faults"].as_array().unwrap().len()), (&"kill".into(), 1));
+    assert!(fault["to"].as_u64().unwrap() > fault["from"].as_u64().unwrap(), "{fault}");
+    let verified =
+        told["jobs"].as_array().unwrap().iter().filter(|job| job["status"] == "verified");
+    assert!(verified.count() > 5, "{told}");
+    // What does not hold is in the page, and another run replaces it.
+    let run = folder.run(&["sim", "run", "stuck.yaml", "--seed", "3", "--html", "small.html"]);
+    assert_eq!(run.code, 7, "{run:?}");
+    let told = story("small.html");
+    assert_eq!(told["verdict"]["passed"], false, "{told}");
+    assert_eq!(told["checks"][0]["name"], "liveness", "{told}");
 }
 
 #[test]

@@ -112,3 +112,49 @@ fn a_stopped_devnet_is_reported_from_its_files() {
     assert!(!report.keys().any(|name| name.starts_with("api/")), "{:?}", report.keys());
     home.fails(4, &["--devnet", "absent", "devnet", "report"]);
 }
+
+#[test]
+fn a_devnet_is_told_as_a_page_without_secrets() {
+    let home = Home::new();
+    home.up(&["--wait", "3"]);
+    home.json(&["account", "new", "alice"]);
+    home.json(&["fault", "pause", "runner-1"]);
+    home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    let fault = home.json(&["fault", "ls"])[0]["id"].to_string();
+    home.json(&["fault", "heal", &fault]);
+    home.json(&["fault", "kill", "validator-3"]);
+    home.json(&["validator", "start", "validator-3"]);
+    let token = fs::read_to_string(home.path("local/token")).unwrap();
+    let log = home.path("local/log/devnet.log");
+    let mut text = fs::read_to_string(&log).unwrap();
+    text += &format!("2026-01-01T00:00:00Z  WARN </script><b> token={}\n", token.trim());
+    fs::write(&log, text).unwrap();
+
+    let file = home.path("a.html");
+    let path = file.to_str().unwrap();
+    let written = home.json(&["devnet", "report", "--html", path]);
+    assert_eq!(written["bytes"].as_u64().unwrap(), fs::metadata(&file).unwrap().len());
+    let page = fs::read_to_string(&file).unwrap();
+    for secret in secrets(&home, "local") {
+        assert!(!page.contains(&secret), "a secret is in the page");
+    }
+    let (_, data) = page.split_once("id=\"story\">").unwrap();
+    let story: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    assert_eq!((&story["title"], &story["kind"]), (&"local".into(), &"devnet".into()));
+    assert!(list(&story["blocks"]).iter().any(|block| block["transactions"] == 1), "{story}");
+    assert!(list(&story["blocks"]).iter().any(|block| block["voters"].is_array()), "{story}");
+    assert_eq!(story["jobs"][0]["status"], "verified", "{story}");
+    let [pause, kill] = &list(&story["faults"])[..] else { panic!("{story}") };
+    assert_eq!((&pause["kind"], &pause["target"]), (&"pause".into(), &"runner-1".into()));
+    assert_eq!((&kill["kind"], &kill["target"]), (&"kill".into(), &"validator-3".into()));
+    assert!(pause["to"].is_u64() && kill["to"].is_u64(), "{pause} {kill}");
+    let hostile = list(&story["logs"]).iter().find(|line| line["level"] == "WARN").unwrap();
+    assert_eq!(hostile["text"], "</script><b> token=[hidden]");
+
+    let said = home.fails(8, &["devnet", "report", "--html", path]);
+    assert!(said.contains("already exists"), "{said}");
+    home.json(&["devnet", "report", "--html", "--force", "--blocks", "1", path]);
+    home.fails(2, &["devnet", "report", "--html", "a.tar.zst"]);
+    home.json(&["devnet", "down"]);
+    home.fails(4, &["devnet", "report", "--html", "--force", path]);
+}

@@ -111,7 +111,7 @@ pub struct Module {
 }
 
 impl Tree {
-    /// Reads all text files below `top`, except those of builds and version control.
+    /// Reads all files below `top`, except those of builds and version control.
     pub fn read(top: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         let mut folders = vec![String::new()];
@@ -129,10 +129,9 @@ impl Tree {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if kind.is_file() {
-                    // A file is text if it is UTF-8.
-                    if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
-                        tree.insert(path, text);
-                    }
+                    // A file is text if it is UTF-8; others, such as pictures, have none.
+                    let text = String::from_utf8(fs::read(entry.path())?).unwrap_or_default();
+                    tree.insert(path, text);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod account;
 mod actor;
+mod assert;
 mod chain;
 mod completions;
 mod config;
@@ -169,6 +170,11 @@ enum Command {
     /// Simulate whole devnets on a virtual clock: a scenario, a seed, and invariants
     #[command(subcommand)]
     Sim(sim::Sim),
+    /// Wait until expressions about a devnet hold
+    ///
+    /// They are about the document that --show prints: status, events and metrics, looked at after
+    /// each block. Exits with 5 if one does not hold in time, and with 1 if --timeout is 0s.
+    Assert(assert::Assert),
     /// Find problems of this machine or its devnets, and how to fix them
     ///
     /// Exits with 1 if a problem remains. Without --devnet it checks every devnet.
@@ -211,9 +217,10 @@ impl Cli {
 }
 
 /// Commands that only print text for people, so there is no JSON to filter.
-pub const TEXT: [&str; 8] = [
+pub const TEXT: [&str; 9] = [
     "completions",
     "dashboard",
+    "devnet exec",
     "devnet init",
     "devnet logs",
     "help",
@@ -427,6 +434,7 @@ impl Command {
             Self::Speculation(speculation) => ask(cx, speculation.run(cx)),
             Self::Lease(lease) => lease.run(cx),
             Self::Sim(sim) => sim.run(cx),
+            Self::Assert(assert) => block_on(assert.run(cx)),
             Self::Doctor(doctor) => doctor.run(cx),
             Self::Explain(explain) => explain.run(cx),
             Self::Dashboard(dashboard) => dashboard.run(cx),

@@ -30,6 +30,7 @@ use std::{
     env, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    process::Stdio,
     time::Duration,
 };
 use tokio::process::{Child, Command};
@@ -332,7 +333,7 @@ impl NodeRun {
                 command.arg(option).arg(file);
             }
         }
-        daemon::in_background(command, log).map_err(io)
+        daemon::in_background(command, Stdio::null(), log).map_err(io)
     }
 }
 

@@ -2,7 +2,7 @@
 //! its command.
 
 use super::{
-    devnet::{self, Up, UpReport},
+    devnet::{self, DevnetOptions, Up, UpReport},
     job::{self, Submitted},
     naming::Naming,
     transaction::Signer,
@@ -79,10 +79,13 @@ impl Quickstart {
         let devnet = context::home()?.devnet(&name);
 
         let up = Up {
-            name: Some(name.clone()),
-            validators: Some(4),
-            runners: Some(4),
-            block_time: Some("250ms".parse().expect("it is a duration")),
+            asked: DevnetOptions {
+                name: Some(name.clone()),
+                validators: Some(4),
+                runners: Some(4),
+                block_time: Some("250ms".parse().expect("it is a duration")),
+                ..DevnetOptions::default()
+            },
             detach: true,
             timeout: self.timeout,
             ..Up::default()

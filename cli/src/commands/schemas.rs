@@ -3,8 +3,8 @@
 //! below.
 
 use super::{
-    TEXT, account, actor, chain, config, devnet, doctor, explain, job, lease, node, presence,
-    proof, pvm, quickstart, runner, sim, speculation, timer, validator,
+    TEXT, account, actor, assert, chain, config, devnet, doctor, explain, job, lease, node,
+    presence, proof, pvm, quickstart, runner, sim, speculation, timer, validator,
 };
 use crate::error::ErrorReport;
 use clap::Command;
@@ -54,6 +54,7 @@ const ALL: &[(&str, Prints)] = &[
     ("quickstart", Json(&[one::<quickstart::QuickstartReport>()])),
     // With --output jsonl, blocks follow.
     ("devnet up", Json(&[one::<devnet::UpReport>(), one::<api::BlockNotice>()])),
+    ("devnet exec", Text),
     ("devnet down", Json(&[one::<devnet::down::DownReport>()])),
     ("devnet ls", Json(&[many::<devnet::status::ListedDevnet>()])),
     ("devnet use", Json(&[one::<devnet::choose::ChosenDevnet>()])),
@@ -240,6 +241,7 @@ const ALL: &[(&str, Prints)] = &[
     // With --seeds, the second.
     ("sim run", Json(&[one::<sim::run::Outcome>(), many::<sim::run::Outcome>()])),
     ("sim replay", Json(&[many::<sim::trace::Step>()])),
+    ("assert", Json(&[one::<assert::AssertReport>(), one::<assert::Assertable>()])),
     ("doctor", Json(&[many::<doctor::finding::Finding>()])),
     // The first without a name, or with only a topic: events, errors or exit codes.
     ("explain", Json(&[many::<explain::ExplainedName>(), one::<explain::Explanation>()])),

@@ -72,6 +72,8 @@ pub struct Invariants {
     /// Per validator, because a validator may execute blocks again after a crash and repeat their
     /// events.
     validators: BTreeMap<usize, Seen>,
+    /// Number of events of each kind, of every block once.
+    events: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Default)]
@@ -89,7 +91,12 @@ impl Invariants {
             receipts: BTreeMap::new(),
             presence: BTreeMap::new(),
             validators: BTreeMap::new(),
+            events: BTreeMap::new(),
         }
+    }
+
+    pub const fn events(&self) -> &BTreeMap<&'static str, u64> {
+        &self.events
     }
 
     /// The highest checked block.
@@ -104,6 +111,11 @@ impl Invariants {
     pub fn check(&mut self, validator: usize, executed: &ExecutedBlock) -> Result<(), Violation> {
         let height = executed.block.header.height;
         let mine = (executed.hash, executed.root);
+        if !self.chain.contains_key(&height) {
+            for event in &executed.execution.events {
+                *self.events.entry(event.kind.name()).or_default() += 1;
+            }
+        }
         let agreed = *self.chain.entry(height).or_insert(mine);
         if agreed != mine {
             return Err(Violation::Fork {

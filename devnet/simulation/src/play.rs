@@ -31,7 +31,7 @@ use std::{
 use tokio::sync::broadcast::Receiver;
 
 /// An event of the simulation, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Line {
     /// Time since the beginning, on the simulation's clock.
     pub time: Duration,
@@ -40,7 +40,21 @@ pub struct Line {
     /// The kind of event: `block`, `fault`, `heal` or `fabricated`.
     pub kind: &'static str,
     pub what: String,
+    /// The block, if it is one.
+    pub block: Option<Arc<ExecutedBlock>>,
 }
+
+impl PartialEq for Line {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |line: &Self| {
+            let block = line.block.as_ref().map(|executed| (executed.hash, executed.root));
+            (line.time, line.height, line.kind, line.what.clone(), block)
+        };
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for Line {}
 
 /// The result of a played scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +73,8 @@ pub struct Played {
     /// Number of blocks with their parent's certificate, and of all blocks, from height 2 on.
     pub certified: (usize, usize),
     pub presence: Coverage,
+    /// Number of events of each kind.
+    pub events: BTreeMap<&'static str, u64>,
     /// Duration on the simulation's clock.
     pub time: Duration,
     pub breach: Option<Breach>,
@@ -122,6 +138,7 @@ pub fn play(
                 verified: player.verified(),
                 certified: cluster.parents_certified(0)?,
                 presence: player.presences.coverage(),
+                events: player.invariants.events().clone(),
                 time: player.elapsed(),
                 breach,
             })
@@ -313,11 +330,12 @@ impl<'a> Player<'a> {
                     wrong.first,
                     by.join(", ")
                 );
-                trace(Line { time: elapsed, height, kind: "fabricated", what });
+                trace(Line { time: elapsed, height, kind: "fabricated", what, block: None });
             }
             if height > newest {
                 newest = height;
-                trace(Line { time: elapsed, height, kind: "block", what: words(script, executed) });
+                let (what, block) = (words(script, executed), Some(executed.clone()));
+                trace(Line { time: elapsed, height, kind: "block", what, block });
             }
             Ok(())
         });
@@ -478,7 +496,7 @@ impl<'a> Player<'a> {
 
     fn tell(&self, trace: &mut dyn FnMut(Line), kind: &'static str, what: String) {
         let (time, height) = (self.elapsed(), self.invariants.height());
-        trace(Line { time, height, kind, what });
+        trace(Line { time, height, kind, what, block: None });
     }
 }
 

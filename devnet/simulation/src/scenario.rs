@@ -173,7 +173,7 @@ pub fn check(
 /// Calls a function for the blocks that a validator has executed since the last call.
 pub fn each(
     blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
-    mut look: impl FnMut(&ExecutedBlock) -> Result<(), Violation>,
+    mut look: impl FnMut(&Arc<ExecutedBlock>) -> Result<(), Violation>,
 ) -> Result<(), Violation> {
     let Some(blocks) = blocks else { return Ok(()) };
     loop {

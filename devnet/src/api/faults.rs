@@ -127,11 +127,14 @@ pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError
         Fault::Pause { node } => nodes::switch(backend.clone(), node, Switch::Thaw).await?,
         _ => {}
     }
-    backend.faults().lift(id);
+    // A killed node that runs again has taken it away.
+    let lifted = backend.faults().lift(id);
     if let Err(reason) = (backend.hooks.carry_out)().await {
         tracing::warn!(id, %reason, "a node goes on with a healed fault");
     }
-    tracing::info!(id, fault = %rule.fault, "fault healed");
+    if lifted.is_some() {
+        tracing::info!(id, fault = %rule.fault, "fault healed");
+    }
     Ok(())
 }
 

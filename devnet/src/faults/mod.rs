@@ -152,9 +152,11 @@ impl Faults {
     /// Removes the kill rule of a node that runs again, for whatever reason it was started.
     pub fn revived(&self, node: &str) {
         let mut table = self.0.table.lock();
-        table
-            .rules
-            .retain(|rule| !matches!(&rule.fault, Fault::Kill { node: killed } if killed == node));
+        let of_node =
+            |rule: &mut Rule| matches!(&rule.fault, Fault::Kill { node: killed } if killed == node);
+        for rule in table.rules.extract_if(.., of_node) {
+            tracing::info!(id = rule.id, fault = %rule.fault, "fault healed");
+        }
         self.count(&table);
     }
 

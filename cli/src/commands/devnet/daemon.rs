@@ -16,6 +16,7 @@ use cowboy_devnet::{
     orchestrator::home::{DevnetHome, DevnetState},
     topology::Plan,
 };
+use cowboy_host::process::Directories;
 use std::{
     env,
     fs::{self, File},
@@ -24,7 +25,7 @@ use std::{
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 /// How often the parent checks whether the child has become ready.
 const LOOK: Duration = Duration::from_millis(5);
@@ -38,7 +39,29 @@ pub fn run(plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
     // Fails only if the process already leads a session.
     let _leader = rustix::process::setsid();
     let lock = devnet.lock()?;
-    launch::run(plan, lock, |_| {})
+    launch::run(plan, lock, launch::stop(false)?, |_| {})
+}
+
+/// The child of `devnet exec`: ends with its parent, whose command it ends then, and removes the
+/// devnet.
+pub fn run_ephemeral(plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
+    let _leader = rustix::process::setsid();
+    let lock = devnet.lock()?;
+    let (stop, folder) = (launch::stop(true)?, devnet.path().to_owned());
+    let stop = async move {
+        stop.await;
+        Directories::kill_left(&folder);
+    };
+    launch::run(plan, lock, stop, |_| {})?;
+    Ok(devnet.lock()?.remove()?)
+}
+
+/// A devnet whose process has started.
+pub struct StartedDevnet {
+    pub child: Child,
+    /// Its input, if it is to end with it.
+    pub input: Option<ChildStdin>,
+    pub report: UpReport,
 }
 
 /// The parent: starts the child and waits until the devnet is ready or the child has ended.
@@ -47,10 +70,12 @@ pub async fn start(
     up: &Up,
     plan: &Plan,
     devnet: &DevnetHome,
-) -> Result<UpReport, CliError> {
+) -> Result<StartedDevnet, CliError> {
     let started = Instant::now();
     let deadline = Deadline::after(up.timeout);
     let mut child = spawn(up, devnet)?;
+    // Waiting for a child closes its input.
+    let input = child.stdin.take();
     let (who, log) = (format!("devnet `{}`", devnet.name()), devnet.log_path());
     let awaited = format!("devnet {}", plan.name);
     let look = |id| {
@@ -70,7 +95,8 @@ pub async fn start(
     };
     warn_of_dead(&client).await?;
     let nodes = (plan.validators.len(), plan.runners.len());
-    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed()))
+    let report = UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed());
+    Ok(StartedDevnet { child, input, report })
 }
 
 /// Starts this program again with the same topology, its output in the devnet's log.
@@ -84,31 +110,32 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
     let mut command = Command::new(env::current_exe().map_err(io)?);
     command.args(["devnet", "up", "--daemon", "--name", devnet.name().as_str()]);
     let number = |value: Option<u64>| value.map(|number| number.to_string());
+    let asked = &up.asked;
     let options = [
-        ("--validators", number(up.validators)),
-        ("--runners", number(up.runners)),
-        ("--hosts", up.hosts.map(|hosts| args::text_of(&hosts))),
-        ("--seed", number(up.seed)),
-        ("--block-time", up.block_time.map(|pace| pace.to_string())),
+        ("--validators", number(asked.validators)),
+        ("--runners", number(asked.runners)),
+        ("--hosts", asked.hosts.map(|hosts| args::text_of(&hosts))),
+        ("--seed", number(asked.seed)),
+        ("--block-time", asked.block_time.map(|pace| pace.to_string())),
     ];
     for (option, value) in options {
         if let Some(value) = value {
             command.args([option, &value]);
         }
     }
-    if let Some(file) = &up.file {
+    if let Some(file) = &asked.file {
         command.arg("--file").arg(file);
     }
-    in_background(command, log).map_err(io)
+    if up.ephemeral {
+        command.arg("--ephemeral");
+    }
+    let input = if up.ephemeral { Stdio::piped() } else { Stdio::null() };
+    in_background(command, input, log).map_err(io)
 }
 
-/// Starts a process without input, with its output in a log.
-pub fn in_background(mut command: Command, log: File) -> io::Result<Child> {
-    with_own_variables(&mut command)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()
+/// Starts a process with its output in a log.
+pub fn in_background(mut command: Command, input: Stdio, log: File) -> io::Result<Child> {
+    with_own_variables(&mut command).stdin(input).stdout(log.try_clone()?).stderr(log).spawn()
 }
 
 /// Removes the variables of options and the configuration file from the command, whose command line

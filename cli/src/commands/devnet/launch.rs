@@ -40,15 +40,15 @@ use tracing_subscriber::EnvFilter;
 /// the libraries.
 pub const LOG_FILTER: &str = "warn,cowboy_devnet=info,cowboyctl=info";
 
-/// Runs the devnet until a signal or the API stops it. Calls `ready` once, from one of the devnet's
+/// Runs the devnet until `stop` or the API stops it. Calls `ready` once, from one of the devnet's
 /// threads.
 pub fn run(
     plan: Plan,
     lock: Lock,
+    stop: impl Future<Output = ()> + Send + 'static,
     ready: impl FnOnce(Ready) + Send + 'static,
 ) -> Result<(), CliError> {
     log_to_file(lock.home().log_path())?;
-    let stop = on_signal()?;
     let ready = Mutex::new(Some(ready));
     let observe = move |notice: Notice<'_>| {
         if let Notice::Ready(up) = notice
@@ -56,10 +56,6 @@ pub fn run(
         {
             ready(up.clone());
         }
-    };
-    let stop = async move {
-        // The sender lives as long as the process.
-        let _signal = stop.await;
     };
     // Provers and nodes are this program itself: see the crate's `run`.
     let program = env::current_exe().ok();
@@ -74,7 +70,7 @@ pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), C
     let counts = (plan.validators.len(), plan.runners.len());
     let progress = cx.ui.progress(format!("starting devnet {}", plan.name));
     let (cx, home) = (cx.clone(), devnet.clone());
-    run(plan, lock, move |ready| {
+    run(plan, lock, stop(false)?, move |ready| {
         drop(progress);
         // Printing may block, and this is one of the devnet's own threads.
         let reader = thread::Builder::new().name("blocks".to_owned());
@@ -186,8 +182,8 @@ pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     Ok(receiver)
 }
 
-/// Resolves when a node in a process of its own is to end: as [`on_signal`], and, if a devnet has
-/// started it, when that devnet's process has ended.
+/// Resolves when this process is to end: as [`on_signal`], and, if it is supervised, when the
+/// process that started it has ended.
 pub fn stop(supervised: bool) -> Result<impl Future<Output = ()> + Send + 'static, CliError> {
     let signal = on_signal()?;
     let orphaned = supervised.then(end_of_input).transpose()?;

@@ -3,6 +3,7 @@
 pub(super) mod choose;
 pub mod daemon;
 pub(super) mod down;
+mod exec;
 pub(super) mod export;
 pub(super) mod file;
 pub mod launch;
@@ -17,7 +18,7 @@ mod upgrade;
 
 pub use down::{gone_within, stop};
 pub use ready::UpReport;
-pub use up::{Up, saved_plan};
+pub use up::{DevnetOptions, Up, saved_plan};
 
 use super::{block_on, to_end};
 use crate::{complete, context::Context, error::CliError};
@@ -33,6 +34,13 @@ pub enum Devnet {
     /// log/devnet.log in its folder; COWBOYCTL_LOG sets what is logged, for example
     /// cowboy_devnet=debug.
     Up(Box<Up>),
+    /// Run a command with a devnet of its own, which ends with it
+    ///
+    /// The command's environment names the devnet, as `devnet env` prints it. The devnet ends and
+    /// its files go however the command or this process ends, also with the process that started
+    /// it. Its name is exec- and a number, so that any number can run at once. The exit code is
+    /// the command's, or 128 and the number of the signal that ended it.
+    Exec(Box<exec::Exec>),
     /// Stop a devnet; it keeps its chain
     Down(down::Down),
     /// List every devnet, running or not
@@ -88,6 +96,7 @@ impl Devnet {
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Up(up) => start(cx, &up),
+            Self::Exec(exec) => to_end(exec.run(cx)),
             Self::Down(down) => block_on(down.run(cx)),
             Self::Ls => block_on(status::ls(cx)),
             Self::Use(choose) => choose.run(cx),
@@ -110,15 +119,16 @@ fn start(cx: &Context, up: &Up) -> Result<(), CliError> {
     if up.detach && !up.daemon {
         return cx.ui.document(&to_end(detached(cx, up))?);
     }
-    let (plan, devnet) = up.resolve(cx)?;
-    match up.daemon {
-        true => daemon::run(plan, &devnet),
-        false => launch::foreground(cx, plan, &devnet),
+    let (plan, devnet) = up.asked.resolve(cx)?;
+    match (up.daemon, up.ephemeral) {
+        (true, true) => daemon::run_ephemeral(plan, &devnet),
+        (true, false) => daemon::run(plan, &devnet),
+        (false, _) => launch::foreground(cx, plan, &devnet),
     }
 }
 
 /// Starts a devnet in the background and waits until it is ready.
 pub async fn detached(cx: &Context, up: &Up) -> Result<UpReport, CliError> {
-    let (plan, devnet) = up.resolve(cx)?;
-    daemon::start(cx, up, &plan, &devnet).await
+    let (plan, devnet) = up.asked.resolve(cx)?;
+    Ok(daemon::start(cx, up, &plan, &devnet).await?.report)
 }

@@ -4,6 +4,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     output::{Document, bytes, fields},
+    story,
 };
 use clap::Args;
 use cowboy_devnet::{report, topology::Name};
@@ -12,6 +13,10 @@ use serde::Serialize;
 use std::{io, path::PathBuf};
 
 const ENDING: &str = ".tar.zst";
+const PAGE: &str = ".html";
+
+/// The entry of a report that has the log of the devnet's process.
+const LOG: &str = "log/devnet.log";
 
 /// `devnet report`.
 #[derive(Debug, Args)]
@@ -22,6 +27,13 @@ pub struct Report {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
+    /// Write the story of a running devnet instead, a page for a browser
+    #[arg(long)]
+    html: bool,
+    /// With --html: the number of blocks to tell, up to the head
+    #[arg(long, value_name = "N", requires = "html", default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    blocks: u64,
 }
 
 /// A report that was written.
@@ -31,12 +43,12 @@ pub struct WrittenReport {
     /// The devnet.
     #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
-    /// The archive.
+    /// The archive, or the page.
     #[cfg_attr(test, schema(value_type = String))]
     file: PathBuf,
     /// Its length in bytes.
     bytes: u64,
-    /// The names of its entries.
+    /// The names of the archive's entries; empty for a page.
     entries: Vec<String>,
 }
 
@@ -44,14 +56,17 @@ impl Report {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(None)?;
         let now = Timestamp::now();
+        let ending = if self.html { PAGE } else { ENDING };
         let file = self.file.unwrap_or_else(|| {
             let at = now.strftime("%Y%m%dT%H%M%SZ");
-            PathBuf::from(format!("cowboyctl-report-{}-{at}{ENDING}", devnet.name()))
+            PathBuf::from(format!("cowboyctl-report-{}-{at}{ending}", devnet.name()))
         });
-        if !file.to_string_lossy().ends_with(ENDING) {
-            let what = format!("{} does not end with {ENDING}", file.display());
-            return Err(CliError::new(Exit::Usage, what)
-                .detail("a report is a tar archive, compressed with Zstandard"));
+        if !file.to_string_lossy().ends_with(ending) {
+            let what = format!("{} does not end with {ending}", file.display());
+            return Err(CliError::new(Exit::Usage, what).detail(match self.html {
+                true => "--html writes a page for a browser",
+                false => "a report is a tar archive, compressed with Zstandard",
+            }));
         }
         let taken = || {
             CliError::new(Exit::Conflict, format!("{} already exists", file.display()))
@@ -69,7 +84,22 @@ impl Report {
                 .hint(format!("make it: mkdir -p {}", folder.display())));
         }
         let progress = cx.ui.progress(format!("gathering the report on devnet {}", devnet.name()));
+        // A page is about a running devnet.
+        let client = self.html.then(|| cx.client_of(&devnet)).transpose()?;
         let report = report::Report::of(&devnet, now).await?;
+        if let Some(client) = client {
+            let log = String::from_utf8_lossy(report.entry(LOG).unwrap_or_default());
+            let title = (devnet.name().to_string(), report.seed());
+            let story = story::devnet::tell(&client, title, self.blocks, &log, now).await?;
+            let written = story.write(&file, self.force)?;
+            drop(progress);
+            return cx.ui.document(&WrittenReport {
+                devnet: devnet.name().clone(),
+                bytes: written,
+                entries: Vec::new(),
+                file,
+            });
+        }
         let written = report.write(&file, self.force).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => taken(),
             _ => CliError::failed(format!("{}: {error}", file.display())),
@@ -86,11 +116,15 @@ impl Report {
 
 impl Document for WrittenReport {
     fn text(&self) -> String {
-        fields(&[
-            ("report", self.file.display().to_string()),
-            ("size", format!("{} in {} files", bytes(self.bytes), self.entries.len())),
-            ("read it", format!("tar --zstd -xf {}", self.file.display())),
-        ])
+        let file = self.file.display();
+        let (size, read) = match self.entries.len() {
+            0 => (bytes(self.bytes), format!("open {file} in a browser")),
+            files => (
+                format!("{} in {files} files", bytes(self.bytes)),
+                format!("tar --zstd -xf {file}"),
+            ),
+        };
+        fields(&[("report", file.to_string()), ("size", size), ("read it", read)])
     }
 
     fn id(&self) -> String {

@@ -21,7 +21,7 @@ use cowboy_devnet::{
 };
 use jiff::Timestamp;
 use serde::Serialize;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 /// Time limit for a listed devnet to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -295,31 +295,42 @@ pub struct Environment {
 
 /// Prints exports for `eval "$(cowboyctl devnet env)"`.
 pub fn env(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
-    let devnet = cx.running(named)?;
-    // Fails in the same way as any other request to a devnet.
-    Client::of_devnet(&devnet)?;
-    let DevnetState::Running(record) = devnet.state()? else {
-        return Err(ClientError::NotRunning(devnet.name().clone()).into());
-    };
-    cx.ui.document(&Environment {
-        home: context::home()?.path().to_owned(),
-        devnet: record.name,
-        rpc_url: record.rpc_url,
-        token_file: devnet.token_path(),
-    })
+    cx.ui.document(&Environment::of(&cx.running(named)?)?)
+}
+
+impl Environment {
+    pub fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
+        // Fails in the same way as any other request to a devnet.
+        Client::of_devnet(devnet)?;
+        let DevnetState::Running(record) = devnet.state()? else {
+            return Err(ClientError::NotRunning(devnet.name().clone()).into());
+        };
+        Ok(Self {
+            home: context::home()?.path().to_owned(),
+            devnet: record.name,
+            rpc_url: record.rpc_url,
+            token_file: devnet.token_path(),
+        })
+    }
+
+    /// The environment variables that say the same.
+    pub fn variables(&self) -> [(&'static str, OsString); 4] {
+        [
+            ("COWBOYCTL_HOME", self.home.clone().into()),
+            ("COWBOYCTL_DEVNET", self.devnet.as_str().into()),
+            ("COWBOYCTL_RPC_URL", self.rpc_url.clone().into()),
+            ("COWBOYCTL_TOKEN_FILE", self.token_file.clone().into()),
+        ]
+    }
 }
 
 impl Document for Environment {
     fn text(&self) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-        let path = |path: &PathBuf| quoted(&path.display().to_string());
-        [
-            format!("export COWBOYCTL_HOME={}", path(&self.home)),
-            format!("export COWBOYCTL_DEVNET={}", quoted(self.devnet.as_str())),
-            format!("export COWBOYCTL_RPC_URL={}", quoted(&self.rpc_url)),
-            format!("export COWBOYCTL_TOKEN_FILE={}", path(&self.token_file)),
-        ]
-        .join("\n")
+        let exports = self.variables().map(|(name, value)| {
+            let value = value.display().to_string().replace('\'', r"'\''");
+            format!("export {name}='{value}'")
+        });
+        exports.join("\n")
     }
 
     fn id(&self) -> String {

@@ -16,9 +16,9 @@ use cowboy_devnet::{
 };
 use std::{path::PathBuf, time::Duration};
 
-/// `devnet up`.
+/// What a devnet is to be, as typed.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Up {
+pub struct DevnetOptions {
     /// A topology file [default: 4 validators, 4 runners]
     #[arg(long, short)]
     pub file: Option<PathBuf>,
@@ -41,6 +41,13 @@ pub struct Up {
     /// The seed that every key derives from [default: the topology's, else 0]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+}
+
+/// `devnet up`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Up {
+    #[command(flatten)]
+    pub asked: DevnetOptions,
     /// Run it in the background, and return when it is ready
     #[arg(long)]
     pub detach: bool,
@@ -53,9 +60,12 @@ pub struct Up {
     /// This is the background process: its output is the devnet's log
     #[arg(long, hide = true)]
     pub daemon: bool,
+    /// With --daemon: end when standard input does, and remove the devnet then
+    #[arg(long, hide = true, requires = "daemon")]
+    pub ephemeral: bool,
 }
 
-impl Up {
+impl DevnetOptions {
     /// The plan and the folder of its devnet; an error if the devnet is running.
     pub fn resolve(&self, cx: &Context) -> Result<(Plan, DevnetHome), CliError> {
         let home = context::home()?;

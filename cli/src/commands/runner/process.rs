@@ -42,6 +42,7 @@ use std::{
     fs::OpenOptions,
     io,
     path::{Path, PathBuf},
+    process::Stdio,
     sync::Arc,
     time::Duration,
 };
@@ -387,7 +388,7 @@ impl Start {
             command.args(["--agent", &agent.to_string()]);
         }
         command.args(self.allow_loopback.then_some("--allow-loopback"));
-        daemon::in_background(command, log).map_err(io)
+        daemon::in_background(command, Stdio::null(), log).map_err(io)
     }
 }
 

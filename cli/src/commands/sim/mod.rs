@@ -14,7 +14,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_simulation::script;
 use run::Seeds;
 use serde::Serialize;
-use std::{num::NonZeroUsize, thread};
+use std::{num::NonZeroUsize, path::PathBuf, thread};
 
 #[derive(Debug, Subcommand)]
 pub enum Sim {
@@ -52,6 +52,9 @@ pub struct Run {
     /// Number of seeds to play at the same time [default: the number of cores]
     #[arg(long, value_name = "N")]
     parallel: Option<NonZeroUsize>,
+    /// Write the run's story to this file, a page for a browser
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    html: Option<PathBuf>,
 }
 
 /// `sim replay`.
@@ -82,6 +85,9 @@ impl Sim {
             },
             Self::Run(run) => {
                 let (name, script) = scenario::load(&run.scenario)?;
+                if let Some(page) = &run.html {
+                    return run::told(cx, &name, &script, run.seed, page);
+                }
                 let seeds = run.seeds.unwrap_or(Seeds::one(run.seed));
                 let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
                 run::all(cx, &name, &script, seeds, run.parallel.unwrap_or_else(cores))

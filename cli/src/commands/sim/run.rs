@@ -1,6 +1,8 @@
 //! `sim run`: plays a scenario with one seed or many, several at a time, and reports them in order.
 
+use crate::story::simulation::Collector;
 use crate::{
+    commands::assert::Compiled,
     context::Context,
     error::{CliError, Exit},
     output::{Document, Format, Row, columns, fields, millis, or_dash, short, to_ms},
@@ -22,6 +24,7 @@ use std::{
     fmt,
     num::NonZeroUsize,
     panic,
+    path::Path,
     str::FromStr,
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -92,6 +95,9 @@ pub struct Outcome {
     pub jobs: JobCounts,
     /// How P compares with the runners that validators saw.
     pub presence: PresenceCounts,
+    /// Number of events of each kind.
+    #[cfg_attr(test, schema(value_type = BTreeMap<String, u64>))]
+    pub events: BTreeMap<&'static str, u64>,
     /// The duration on the simulation's clock, in milliseconds.
     pub virtual_ms: u64,
     /// The real duration, in milliseconds.
@@ -246,6 +252,7 @@ pub fn one(
         audit: None,
         jobs: JobCounts { submitted: 0, verified: 0 },
         presence: PresenceCounts::default(),
+        events: BTreeMap::new(),
         virtual_ms: 0,
         wall_ms,
         violation: None,
@@ -253,21 +260,29 @@ pub fn one(
     match played {
         Ok(played) => {
             let (lowest, highest) = (played.heights.0.get(), played.heights.1.get());
-            let violation = played
+            let breach = played
                 .breach
                 .map(|Breach { invariant, height, what }| violation(invariant, height.get(), what));
-            Ok(Outcome {
-                ok: violation.is_none(),
+            let outcome = Outcome {
+                ok: breach.is_none(),
                 heights: Heights { lowest, highest },
                 state_root: (played.root != Hash::default()).then_some(Text(played.root)),
                 digest: Some(Text(played.digest)),
                 audit: Some(played.audit),
                 jobs: JobCounts { submitted: played.submitted, verified: played.verified },
                 presence: played.presence.into(),
+                events: played.events,
                 virtual_ms: to_ms(played.time),
-                violation,
+                violation: breach,
                 ..outcome
-            })
+            };
+            // A part of a run has not come to its end.
+            if !outcome.ok || until.is_some_and(|until| until < script.blocks) {
+                return Ok(outcome);
+            }
+            let what = unmet(script, &outcome)?;
+            let violation = what.map(|what| violation("checks", highest, what));
+            Ok(Outcome { ok: violation.is_none(), violation, ..outcome })
         }
         Err(PlayError::Panic(what)) => {
             let place = PLACE.with(|kept| kept.borrow_mut().take());
@@ -278,6 +293,46 @@ pub fn one(
         Err(PlayError::Scenario(error)) => {
             Err(CliError::failed(format!("{name}: seed {seed}: it cannot be played: {error}")))
         }
+    }
+}
+
+/// The first of the scenario's own checks that does not hold.
+fn unmet(script: &Script, outcome: &Outcome) -> Result<Option<String>, CliError> {
+    if script.checks.is_empty() {
+        return Ok(None);
+    }
+    let document = serde_json::to_string(outcome);
+    let document = document.map_err(|error| CliError::failed(error.to_string()))?;
+    for check in &script.checks {
+        // What cannot be worked out does not hold either.
+        match Compiled::of(check)?.holds(&document) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Some(format!("`{check}` is not true of the outcome"))),
+            Err(error) => return Ok(Some(error.what)),
+        }
+    }
+    Ok(None)
+}
+
+/// Plays one seed, and writes its story, however it ends.
+pub fn told(
+    cx: &Context,
+    name: &str,
+    script: &Script,
+    seed: u64,
+    page: &Path,
+) -> Result<(), CliError> {
+    keep_panics();
+    let progress = cx.ui.progress(format!("playing {name}"));
+    let mut collector = Collector::new(name, script, seed);
+    let outcome = one(name, script, seed, None, &mut |line| collector.add(&line))?;
+    let broken = outcome.violation.as_ref().map(|it| (it.invariant.clone(), it.what.clone()));
+    collector.finish(broken).write(page, true)?;
+    drop(progress);
+    cx.ui.document(&outcome)?;
+    match &outcome.violation {
+        None => Ok(()),
+        Some(violation) => Err(violated_error(violation, seed, None)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     args,
+    commands::assert::Compiled,
     error::{CliError, Exit},
 };
 use clap_complete::CompletionCandidate;
@@ -30,6 +31,13 @@ pub fn load(named: &str) -> Result<(String, Script), CliError> {
     let text = String::from_utf8(args::input(file, MAX_BYTES)?);
     let text = text.map_err(|_| CliError::new(Exit::Usage, format!("{named}: it is not text")))?;
     let script = Script::parse(&text).map_err(|error| refused(named, &error))?;
+    for (number, check) in script.checks.iter().enumerate() {
+        Compiled::of(check).map_err(|error| CliError {
+            what: format!("{named}: checks[{number}]: {}", error.what),
+            hint: Some("what a check is about: cowboyctl sim run NAME -o json".to_owned()),
+            ..error
+        })?;
+    }
     Ok((named.to_owned(), script))
 }
 

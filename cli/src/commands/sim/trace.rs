@@ -26,7 +26,7 @@ pub struct Step {
 
 impl From<Line> for Step {
     fn from(line: Line) -> Self {
-        let Line { time, height, kind, what } = line;
+        let Line { time, height, kind, what, .. } = line;
         Self { time_ms: to_ms(time), height: height.get(), kind, what }
     }
 }

@@ -13,6 +13,7 @@
 
 mod directory;
 mod orphans;
+mod parent;
 pub mod private;
 mod progress;
 mod stat;
@@ -20,6 +21,7 @@ mod tree;
 
 pub use directory::{Directories, Directory};
 pub use orphans::adopt as adopt_orphans;
+pub use parent::parent_ends;
 pub use progress::TaskProgress;
 pub use stat::has_members;
 pub use tree::{END_TIMEOUT, Tree};

@@ -33,6 +33,8 @@ pub const MAX_RUNNERS: usize = 64;
 pub const MAX_BLOCKS: u64 = 20_000;
 /// The maximum number of faults; a repeating one counts once.
 pub const MAX_FAULTS: usize = 256;
+/// The maximum number of checks.
+pub const MAX_CHECKS: usize = 64;
 /// The maximum number of transfers, and of jobs, per block.
 pub const MAX_LOAD: u32 = 16;
 /// The maximum number of timers.
@@ -80,6 +82,8 @@ pub struct Script {
     /// The maximum time without a block while no fault prevents blocks.
     #[serde(deserialize_with = "duration")]
     pub patience: Duration,
+    /// Expressions in the language of jq about the run's outcome, which have to hold at its end.
+    pub checks: Vec<String>,
 }
 
 /// The properties of links.
@@ -211,6 +215,7 @@ impl Default for Script {
             liars: BTreeMap::new(),
             faults: Vec::new(),
             patience: Duration::from_secs(60),
+            checks: Vec::new(),
         }
     }
 }
@@ -232,6 +237,7 @@ impl Script {
         within("load.timers", self.load.timers as u64, 0, MAX_TIMERS as u64)?;
         within("load.job_timeout", self.load.job_timeout.unwrap_or(60), 1, 10_000)?;
         within("faults", self.faults.len() as u64, 0, MAX_FAULTS as u64)?;
+        within("checks", self.checks.len() as u64, 0, MAX_CHECKS as u64)?;
         let pace = u64::try_from(self.block_time.as_millis()).unwrap_or(u64::MAX);
         within("block_time in ms", pace, 1, 60_000)?;
         let whole = pace.saturating_mul(self.blocks) / 1_000;

@@ -1,0 +1,293 @@
+//! The story of a running devnet, from its API and its log.
+
+use super::{
+    FaultSpan, JobSpan, LaneCounts, NamedRunner, SpeculationSpan, Story, StoryBlock, StoryLine,
+    TaskSpan, to_the_second,
+};
+use crate::error::CliError;
+use cowboy_devnet::{
+    client::{BlockAt, Client, ClientError},
+    types::{Block, JobQuery, LaneQuery, Pipeline, PipelineQuery, Presence, TimeText, Votes},
+};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+
+/// Lines of the log, from its end.
+const LINES: usize = 5_000;
+/// Graphs of speculative tasks, the newest.
+const GRAPHS: usize = 50;
+/// Jobs, the newest.
+const JOBS: usize = 1_000;
+
+/// What the last `blocks` blocks and the log tell. `log` has no secrets.
+pub async fn tell(
+    client: &Client,
+    (title, seed): (String, Option<u64>),
+    blocks: u64,
+    log: &str,
+    now: Timestamp,
+) -> Result<Story, CliError> {
+    let (status, parameters) = (client.status().await?, client.parameters().await?);
+    let head = client.head().await?.height;
+    let first = head.saturating_sub(blocks.saturating_sub(1)).max(1).min(head);
+    let mut validators: Vec<_> = client.validators().await?.into_iter().map(|v| v.name).collect();
+    validators.dedup();
+    let runners = client.runners().await?;
+    let place = |names: Vec<&str>| -> HashMap<String, usize> {
+        names.into_iter().enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
+    };
+    let places = Places {
+        validators: place(validators.iter().map(String::as_str).collect()),
+        runners: place(runners.iter().map(|runner| runner.name.as_str()).collect()),
+    };
+    let mut told = Vec::new();
+    let (mut began, mut before) = (None, None);
+    for height in first..=head {
+        let at = BlockAt::Height(height);
+        let (block, presence, votes) =
+            tokio::join!(client.block(at), client.presence(at), client.votes(at));
+        let block = match block {
+            Ok(block) => block,
+            // No longer kept.
+            Err(ClientError::Refused { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let began = *began.get_or_insert(ms(&block.timestamp));
+        told.push(places.block(&block, began, before, presence.ok(), votes.ok()));
+        before = Some(block.view);
+    }
+    let mut next = first;
+    while next <= head {
+        let query = LaneQuery { from: Some(next), limit: None };
+        let page = client.timer_fees(&query).await?;
+        let Some(last) = page.last().map(|last| last.height) else { break };
+        for lane in page {
+            let at = told.binary_search_by_key(&lane.height, |block: &StoryBlock| block.height);
+            let Ok(at) = at else { continue };
+            told[at].timers = Some(LaneCounts {
+                due: lane.fired + lane.deferred,
+                fired: lane.fired,
+                deferred: lane.deferred,
+                basefee_wei: Some(lane.lane_basefee.to_string()),
+            });
+        }
+        next = last + 1;
+    }
+    let began = began.unwrap_or_default();
+    let since = |ms: i64| u64::try_from(ms.saturating_sub(began)).unwrap_or(0);
+    let length_ms = told.last().map_or(0, |last| last.time);
+    let jobs = client.jobs(&JobQuery { limit: Some(JOBS), ..JobQuery::default() }).await?;
+    let jobs = jobs.into_iter().filter(|job| job.final_at.is_none_or(|end| end >= first));
+    let mut speculations = Vec::new();
+    // A devnet whose nodes are elsewhere has no agent.
+    let pipelines = client.pipelines(&PipelineQuery::default()).await.unwrap_or_default();
+    for pipeline in pipelines.into_iter().take(GRAPHS) {
+        speculations.push(graph(&client.pipeline(pipeline.pipeline).await?, since));
+    }
+    let mut notes = Vec::new();
+    if first > 1 {
+        notes.push(format!("blocks 1–{} are left out: --blocks says how many are told", first - 1));
+    }
+    let lines: Vec<_> = log.lines().collect();
+    let (left_out, lines) = lines.split_at(lines.len().saturating_sub(LINES));
+    if !left_out.is_empty() {
+        let count = left_out.len();
+        notes.push(format!("the first {count} lines of the log are left out, and faults in them"));
+    }
+    let logs: Vec<_> = lines.iter().filter_map(|line| logged(line, began)).collect();
+    let began_at = Timestamp::from_millisecond(began).ok().map(to_the_second);
+    Ok(Story {
+        title,
+        kind: "devnet",
+        version: env!("CARGO_PKG_VERSION"),
+        made_at: to_the_second(now),
+        seed,
+        began_at: began_at.filter(|_| !told.is_empty()),
+        length_ms,
+        notes,
+        verdict: None,
+        checks: Vec::new(),
+        faults: faults(&logs),
+        logs,
+        validators,
+        runners: runners
+            .iter()
+            .map(|runner| NamedRunner {
+                name: runner.name.clone(),
+                address: runner.address.to_string(),
+            })
+            .collect(),
+        cycles_limit: Some(parameters.cycle_limit),
+        blocks: told,
+        jobs: jobs
+            .map(|job| JobSpan {
+                id: job.job_id.to_string(),
+                name: job.name,
+                kind: job.kind,
+                submitted: job.submitted_at,
+                assigned: None,
+                ended: job.final_at,
+                status: job.status.to_string().to_lowercase(),
+                runners: job.committee,
+                candidates: None,
+                text: Some(format!("submitted by {}", job.submitter)),
+            })
+            .collect(),
+        speculations: if status.running { speculations } else { Vec::new() },
+    })
+}
+
+/// The indices of nodes, by name.
+struct Places {
+    validators: HashMap<String, usize>,
+    runners: HashMap<String, usize>,
+}
+
+impl Places {
+    fn block(
+        &self,
+        block: &Block,
+        began: i64,
+        before: Option<u64>,
+        presence: Option<Presence>,
+        votes: Option<Votes>,
+    ) -> StoryBlock {
+        let of = |names: &HashMap<String, usize>, name: &str| names.get(name).copied();
+        let timestamp = ms(&block.timestamp);
+        let between = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+        let seen = votes.as_ref().map(|votes| {
+            let mut seen = BTreeMap::<usize, u32>::new();
+            let runners = votes.votes.iter().flat_map(|vote| &vote.present);
+            for runner in runners.filter_map(|runner| of(&self.runners, runner)) {
+                *seen.entry(runner).or_default() += 1;
+            }
+            seen
+        });
+        let voters = votes.map(|votes| {
+            votes.votes.iter().filter_map(|vote| of(&self.validators, &vote.validator)).collect()
+        });
+        StoryBlock {
+            height: block.height,
+            time: between(began, timestamp),
+            hash: block.hash.to_string(),
+            proposer: block.proposer.as_deref().and_then(|name| of(&self.validators, name)),
+            transactions: block.transactions.len(),
+            cycles: Some(block.cycles_used),
+            events: block.events.len(),
+            final_after: block.finalized_at.as_ref().map(|at| between(timestamp, ms(at))),
+            // A new epoch begins with view 1.
+            views_abandoned: before.and_then(|before| block.view.checked_sub(before + 1)),
+            voters,
+            present: presence.map(|presence| {
+                presence.present.iter().filter_map(|name| of(&self.runners, name)).collect()
+            }),
+            certified_present: seen,
+            timers: None,
+        }
+    }
+}
+
+fn ms(time: &TimeText) -> i64 {
+    time.0.as_millisecond()
+}
+
+/// The faults that were laid and healed, by the log.
+fn faults(logs: &[StoryLine]) -> Vec<FaultSpan> {
+    let (mut faults, mut laid) = (Vec::<FaultSpan>::new(), HashMap::new());
+    for line in logs {
+        let about = |what: &str| {
+            let (_, fields) = line.text.split_once(what)?;
+            fields.split_once(' ')
+        };
+        if let Some((id, what)) = about("faults: fault laid id=") {
+            let what = what.trim_start_matches("fault=");
+            let (what, until) = what.split_once(" until=").unwrap_or((what, ""));
+            let (kind, target) = what.split_once(' ').unwrap_or((what, ""));
+            laid.insert(id, faults.len());
+            faults.push(FaultSpan {
+                from: line.time,
+                to: None,
+                kind: kind.to_owned(),
+                target: target.to_owned(),
+                text: match until {
+                    "" => "until it is healed".to_owned(),
+                    until => format!("until {}", until.trim_matches('"')),
+                },
+            });
+        } else if let Some((id, _)) = about("faults: fault healed id=")
+            && let Some(fault) = laid.remove(id)
+        {
+            faults[fault].to = Some(line.time);
+        }
+    }
+    faults
+}
+
+fn graph(pipeline: &Pipeline, since: impl Fn(i64) -> u64) -> SpeculationSpan {
+    let from = since(ms(&pipeline.summary.submitted_at));
+    let tasks = pipeline.graph.iter().filter_map(|task| {
+        let times = task.times;
+        Some(TaskSpan {
+            name: task.task.clone(),
+            from: from + times.scheduled_ms?,
+            to: times.confirmed_ms.or(times.ended_ms).map(|end| from + end),
+            status: task.status.to_string(),
+        })
+    });
+    SpeculationSpan {
+        id: format!("{} {}", pipeline.summary.pipeline, pipeline.summary.name),
+        status: pipeline.summary.status.to_string(),
+        tasks: tasks.collect(),
+    }
+}
+
+/// A line as the devnet's process logs it: time, level, the part of the program, text.
+fn logged(line: &str, began: i64) -> Option<StoryLine> {
+    let (time, rest) = line.trim_start().split_once(' ')?;
+    let time: Timestamp = time.parse().ok()?;
+    let (level, text) = rest.trim_start().split_once(' ')?;
+    let node = ["validator=", "runner=", "node="].iter().find_map(|field| {
+        let (_, after) = text.split_once(field)?;
+        let name = after.trim_start_matches('"');
+        let end = name.find([' ', '"', '}', ',', ':']).unwrap_or(name.len());
+        (end > 0).then(|| name[..end].to_owned())
+    });
+    let time = u64::try_from(time.as_millisecond().saturating_sub(began)).unwrap_or(0);
+    Some(StoryLine { time, node, level: level.to_owned(), text: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{faults, logged};
+
+    #[test]
+    fn lines_of_the_log_are_taken_apart() {
+        let line = "2026-11-29T02:27:02.662637Z  WARN cowboy_devnet::validator: lost validator=\"validator-1\" after_ms=468";
+        let line = logged(line, 1_795_919_222_000).unwrap();
+        assert_eq!((line.time, line.level.as_str()), (662, "WARN"));
+        assert_eq!(line.node.as_deref(), Some("validator-1"));
+        assert!(line.text.starts_with("cowboy_devnet::validator: lost"), "{}", line.text);
+        assert!(logged("no time at all", 0).is_none());
+    }
+
+    #[test]
+    fn faults_are_found_in_the_log() {
+        let at = |second: u32, text: &str| {
+            let line = format!("2026-11-29T02:33:{second:02}Z  INFO cowboy_devnet::api::{text}");
+            logged(&line, 1_795_919_580_000).unwrap()
+        };
+        let lines = [
+            at(1, "faults: fault laid id=1 fault=pause runner-1 until=\"2026-11-29T02:33:07Z\""),
+            at(2, "faults: fault laid id=2 fault=kill validator-2"),
+            at(7, "faults: fault healed id=1 fault=pause runner-1"),
+        ];
+        let found: Vec<_> = faults(&lines)
+            .into_iter()
+            .map(|fault| (fault.kind, fault.target, fault.to.map(|to| to - fault.from)))
+            .collect();
+        let fault = |kind: &str, target: &str, took| (kind.to_owned(), target.to_owned(), took);
+        let expected =
+            [fault("pause", "runner-1", Some(6_000)), fault("kill", "validator-2", None)];
+        assert_eq!(found, expected);
+    }
+}
