@@ -26,6 +26,7 @@
 //! | [`rotating`] | a log file with a maximum length |
 //! | [`snapshot`] | saving and restoring a devnet's folder |
 //! | [`client`] | typed requests to a running devnet |
+//! | [`testing`] | a devnet for a test in Rust |
 //! | [`verification`] | a client's verification of a devnet's answers, from genesis |
 //! | [`handout`] | files for nodes in processes of their own: genesis document and peers |
 //! | [`report`] | diagnostics in one archive |
@@ -54,6 +55,7 @@ pub mod snapshot;
 pub mod speculation;
 pub mod storage;
 pub mod telemetry;
+pub mod testing;
 pub mod topology;
 pub mod transport;
 pub mod types;

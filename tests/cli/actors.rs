@@ -114,6 +114,7 @@ fn dry_run(request: &DryRunRequest) -> DryRun {
             vec![]
         },
         changes: if success { vec![change] } else { vec![] },
+        calls: vec![],
     }
 }
 

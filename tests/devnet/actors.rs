@@ -5,6 +5,7 @@ use crate::{
     shape,
     support::{Home, list},
 };
+use serde_json::Value;
 use std::fs;
 
 const COUNTER: &str = r#"
@@ -93,6 +94,38 @@ fn an_actor_is_deployed_called_and_read_at_any_recent_height() {
     let refused = home.fails(6, &["actor", "deploy", bad.to_str().unwrap()]);
     assert!(refused.contains("bad.star:") && refused.contains("ModuleRefused"), "{refused}");
     shape::seen(&["actor deploy", "actor logs"]);
+}
+
+#[test]
+fn a_trace_shows_which_call_did_what() {
+    const SENDER: &str = "def poke(ctx, payload):\n    pvm_host.set_state(\"poked\", payload)\n    \
+                          pvm_host.send_message(payload, \"bump\", \"\")\n    \
+                          pvm_host.send_message(payload, \"crash\", \"7\")\n";
+    let home = Home::new();
+    home.up(&["--validators", "1", "--runners", "0"]);
+    let deploy = |source: &str| {
+        let file = home.path("actor.star");
+        fs::write(&file, source).unwrap();
+        let deployed = home.json(&["actor", "deploy", file.to_str().unwrap()]);
+        deployed["actor"].as_str().unwrap().to_owned()
+    };
+    let (counter, sender) = (deploy(COUNTER), deploy(SENDER));
+    // The second message fails, so all of it would be undone.
+    let traced = home.run(&["-o", "json", "actor", "call", &sender, "poke", &counter, "--trace"]);
+    assert_eq!(traced.code, 6, "{traced:?}");
+    let traced = traced.json();
+    let calls = list(&traced["calls"]);
+    let of = |field: &str| calls.iter().map(|call| call[field].clone()).collect::<Vec<_>>();
+    assert_eq!(of("handler"), ["poke", "bump", "crash"]);
+    assert_eq!(of("by"), [Value::Null, 0.into(), 0.into()]);
+    assert_eq!(calls[1]["result"], 1);
+    assert_eq!(calls[1]["changes"][0]["after"], 1, "{traced}");
+    assert!(calls[2]["error"].as_str().unwrap().contains("index 7"), "{traced}");
+    let text = home.run(&["actor", "call", &sender, "poke", &counter, "--trace"]).stdout;
+    assert!(text.contains("\n  └ message ") && text.contains(" bump()"), "{text}");
+    // Without the option there is no trace.
+    let plain = home.run(&["-o", "json", "actor", "call", &sender, "poke", &counter, "--dry-run"]);
+    assert_eq!(plain.json()["calls"], Value::Null);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `devnet exec`: the devnet of a command ends with it, however it ends.
 
 use crate::support::{Home, wait_until};
+use cowboy_devnet::testing::{TestDevnet, TestingError};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::{
     env, fs,
     io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -64,6 +66,35 @@ fn a_command_gets_a_devnet_and_leaves_none() {
     let (code, said) = fails(&["--timeout", "1ms"], &["true"]);
     assert_eq!(code, Some(5), "{said}");
     assert!(is_clean(&home));
+}
+
+#[test]
+fn a_test_in_rust_has_a_devnet() {
+    let home = Home::new();
+    let script = home.path("cowboyctl");
+    let program = env!("CARGO_BIN_EXE_cowboyctl");
+    let folder = home.path("devnets");
+    let text =
+        format!("#!/bin/sh\nCOWBOYCTL_HOME='{}' exec '{program}' \"$@\"\n", folder.display());
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let options = ["--validators", "1", "--runners", "1", "--block-time", "100ms"];
+    let devnet = TestDevnet::of(script.as_os_str(), &options).unwrap();
+    let job = devnet.run(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]).unwrap();
+    assert_eq!(job["job"]["status"], "verified", "{job}");
+    let client = devnet.client().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let head = runtime.block_on(client.head()).unwrap();
+    assert!(head.height > 0, "{}", devnet.rpc_url());
+    let error = devnet.run(&["chain", "block", "999999"]).unwrap_err();
+    assert!(matches!(error, TestingError::Failed { code: 3, .. }), "{error}");
+    drop(devnet);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+
+    let error = TestDevnet::of(script.as_os_str(), &["--validators", "0"]).unwrap_err();
+    assert!(error.to_string().starts_with("no devnet: error: "), "{error}");
+    let error = TestDevnet::of(home.path("none").as_os_str(), &[]).unwrap_err();
+    assert!(matches!(error, TestingError::NotRun { .. }), "{error}");
 }
 
 #[test]

@@ -61,7 +61,13 @@ fn validators_of_another_protocol_refuse_each_other_and_name_both() {
 
     // One that is dialled.
     apart.start("validator-0");
-    let mut stream = TcpStream::connect(&place).unwrap();
+    // The node answers requests before it listens to validators.
+    let mut connected = None;
+    wait_until("the validators' port is open", || {
+        connected = TcpStream::connect(&place).ok();
+        connected.is_some()
+    });
+    let mut stream = connected.expect("it is connected");
     stream.write_all(&introduction(OTHER)).unwrap();
     let own = read_introduction(&mut stream);
     assert_eq!(own[..12], introduction(protocol)[..12]);

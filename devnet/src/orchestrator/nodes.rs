@@ -378,12 +378,8 @@ impl Nodes {
     /// Resolves once a stopped validator's ports can be listened on. A port that stays in use, by
     /// another program or by its last connections, is replaced, and the other nodes are informed.
     pub(super) async fn released(&mut self, member: &Member) -> Result<Member, String> {
-        let is_free = || {
-            ports::is_free(Transport::Udp, member.quic)
-                && ports::is_free(Transport::Tcp, member.p2p)
-        };
         let released = async {
-            while !is_free() {
+            while !has_free_ports(member) {
                 ::tokio::time::sleep(RELEASE_POLL).await;
             }
         };
@@ -397,6 +393,18 @@ impl Nodes {
         );
         self.tell_members().await;
         Ok(moved)
+    }
+
+    /// Starts a stopped validator as soon as its ports can be listened on.
+    pub(super) async fn start_released(&mut self, member: &Member) -> Result<(), String> {
+        let mut member = self.released(member).await?;
+        let mut started = self.start(&member).await;
+        // Another program may take a port at this very moment, too.
+        if started.is_err() && self.processes.is_none() && !has_free_ports(&member) {
+            member = self.released(&member).await?;
+            started = self.start(&member).await;
+        }
+        started
     }
 
     /// Tells runners and validators which members there are, and where.
@@ -442,8 +450,7 @@ impl Nodes {
                 Switch::Start if self.runs(&member.name) => Ok(()),
                 Switch::Start => {
                     self.repairs.remove(&member.name);
-                    let member = self.released(&member).await?;
-                    self.start(&member).await
+                    self.start_released(&member).await
                 }
                 Switch::Stop => {
                     self.stop(&member.name).await;
@@ -616,4 +623,8 @@ impl From<MemberError> for MembershipError {
             | MemberError::Node { .. } => Self::Failed(error.to_string()),
         }
     }
+}
+
+fn has_free_ports(member: &Member) -> bool {
+    ports::is_free(Transport::Udp, member.quic) && ports::is_free(Transport::Tcp, member.p2p)
 }

@@ -107,8 +107,7 @@ pub(super) async fn finish(saved: Result<Saved, SaveError>) -> Result<Snapshot, 
 
 async fn restart(nodes: &mut Nodes, validator: &Name) -> Result<(), String> {
     let Some(member) = nodes.member(validator.as_str()) else { return Ok(()) };
-    let member = nodes.released(&member).await?;
-    nodes.start(&member).await
+    nodes.start_released(&member).await
 }
 
 /// The waiting transactions of all validators, each once.

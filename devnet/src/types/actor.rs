@@ -173,6 +173,9 @@ pub struct DryRunRequest {
     /// counts as the timer's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_agent: Option<bool>,
+    /// Whether to tell every call (default: no).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<bool>,
 }
 
 /// The call to try of `GET /actor/{actor}/read_handler`.
@@ -219,6 +222,38 @@ pub struct DryRun {
     /// The events that it would cause, in order.
     pub events: Vec<Event>,
     /// The changes that it would make to stores.
+    pub changes: Vec<StateChange>,
+    /// Every call in the order in which they began, at most 2,048, if the request asks for them;
+    /// kept even if it fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<TracedCall>,
+}
+
+/// A call in a dry run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TracedCall {
+    /// The index of the call that made it; absent for the first one.
+    pub by: Option<u64>,
+    /// Whether it ran inside that call; otherwise it was a message, delivered afterwards.
+    pub inside: bool,
+    /// The caller.
+    pub sender: AddressText,
+    /// The actor.
+    pub actor: AddressText,
+    /// The handler.
+    pub handler: String,
+    /// The handler's argument; of a long one, the beginning.
+    pub payload: Value,
+    /// Wei transferred with the call.
+    pub value: AmountText,
+    /// Its usage, with that of the calls inside it.
+    pub usage: Usage,
+    /// What it returned; of a long value, the beginning. Absent if it failed.
+    pub result: Option<Value>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The changes to the actor's own store; empty if the call failed, or ran inside one
+    /// that failed. A failure of the whole transaction undoes all of them.
     pub changes: Vec<StateChange>,
 }
 

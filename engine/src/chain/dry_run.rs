@@ -5,6 +5,8 @@
 //! transaction, so nothing is signed, no fee is paid and no nonce is used; `randomness` is drawn as
 //! for a transaction whose hash is zero.
 
+pub use super::transition::actors::{StoreChange, TracedCall};
+
 use super::{
     actors::{Language, StoreKey},
     event::EventKind,
@@ -55,18 +57,8 @@ pub struct DryRun {
     pub events: Vec<EventKind>,
     /// Changes to stores, by actor and key; empty on failure.
     pub changes: Vec<StoreChange>,
-}
-
-/// A key of an actor's store, with its value before and after.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreChange {
-    pub actor: Address,
-    pub language: Language,
-    pub key: StoreKey,
-    /// JSON, or any bytes if the actor is in Python; absent if the key had no value.
-    pub before: Option<Vec<u8>>,
-    /// Likewise; absent if the key has no value.
-    pub after: Option<Vec<u8>>,
+    /// Every call, in the order in which they began; kept on failure.
+    pub calls: Vec<TracedCall>,
 }
 
 /// Executes `trial` in the block after `state`'s head, without a machine for actors in Python.
@@ -82,20 +74,19 @@ pub fn dry_run_on(pvm: Option<&dyn Pvm>, state: &State, trial: &Trial) -> DryRun
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
     let first = PendingCall { sender, to: actor, handler, payload, value };
-    let ActorEffects { usage, language, result, log, deliveries, mut events, written, .. } =
-        actors::call(&mut after, (&place, &ids), first, budget);
+    let ActorEffects {
+        usage, language, result, log, deliveries, mut events, written, calls, ..
+    } = actors::call(&mut after, (&place, &ids), first, budget);
     let mut changes = Vec::new();
     if result.is_err() {
         events.clear();
     } else {
-        changes.extend(written.into_iter().filter_map(|(actor, key)| {
-            let stored = |state: &State| state.stored_at(&actor, key.clone()).map(<[u8]>::to_vec);
-            let (before, after) = (stored(state), stored(&after));
-            let language = state.language(&actor);
-            (before != after).then_some(StoreChange { actor, language, key, before, after })
-        }));
+        let change =
+            |(actor, key): &(Address, StoreKey)| StoreChange::between(state, &after, *actor, key);
+        changes.extend(written.iter().filter_map(change));
     }
-    DryRun { height: place.height, usage, language, result, log, deliveries, events, changes }
+    let height = place.height;
+    DryRun { height, usage, language, result, log, deliveries, events, changes, calls }
 }
 
 impl State {
@@ -116,6 +107,7 @@ impl State {
             terms: self.timer_terms(height),
             pvm,
             watched: false,
+            traced: true,
         }
     }
 }
@@ -162,5 +154,6 @@ pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
         deliveries: 1,
         events: Vec::new(),
         changes: Vec::new(),
+        calls: Vec::new(),
     }
 }

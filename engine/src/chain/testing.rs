@@ -153,6 +153,7 @@ impl TestChain {
             terms: self.state.timer_terms(head.height),
             pvm: None,
             watched: true,
+            traced: false,
         }
     }
 

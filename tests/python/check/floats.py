@@ -4,6 +4,7 @@ import math
 import statistics
 from decimal import Decimal
 from fractions import Fraction
+from math import isqrt, sqrt
 
 from cowboy_sdk import actor, public, pvm_random, pvm_time, runner
 
@@ -21,6 +22,7 @@ class Shop:  # expect: no-init
         fee += float(payload)  # expect: float
         fee += math.sqrt(fee)  # expect: float
         fee += math.pi  # expect: float
+        fee += sqrt(fee)  # expect: float
         fee += statistics.mean([1, 2])  # expect: float
         fee += pvm_random.random()  # expect: float
         fee += pvm_time.time()  # expect: float
@@ -36,6 +38,7 @@ class Shop:  # expect: no-init
         half = Fraction(1, 2)
         total = Decimal(payload["price"]) / 3 + half / 2 + 7 // 2 + math.isqrt(9) + math.gcd(4, 6)
         total += pvm_random.randint(1, 6) + pvm_time.time_ms() + payload["price"] * 30 // 10_000
+        total += isqrt(total)
         return str(total if isinstance(total, float) else half)
 
 

@@ -68,6 +68,9 @@ pub struct Call {
     /// payload is a JSON object with the fields of its context to override
     #[arg(long)]
     dry_run: bool,
+    /// As --dry-run, and show every call that it would make, with its usage and its changes
+    #[arg(long)]
+    trace: bool,
     /// With --dry-run: run on the state after this block, one of the last 256 [default: the newest]
     #[arg(long, value_name = "HEIGHT", requires = "dry_run")]
     at: Option<HeightArg>,
@@ -126,7 +129,7 @@ impl Call {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let (devnet, client) = cx.devnet_and_client()?;
         let payload = self.payload.bytes(&client, &self.actor).await?;
-        if self.dry_run {
+        if self.dry_run || self.trace {
             let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
             cx.ui.document(&tried)?;
             if let Err(error) = succeeded(&tried) {
@@ -231,6 +234,7 @@ impl Call {
             timer_allowance: timer_allowance.map(Text),
             at: HeightArg::past(self.at, client).await?,
             ask_agent: Some(ask_agent),
+            trace: Some(self.trace),
         };
         Ok(client.dry_run(&self.actor, &request).await?)
     }

@@ -8,8 +8,8 @@ use crate::{
     },
 };
 use cowboy_devnet::types::{
-    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, Handler, LogLine, Usage,
-    WaitingContinuation,
+    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, Handler, LogLine, TracedCall,
+    Usage, WaitingContinuation,
 };
 use cowboy_engine::chain::Language;
 use serde_json::Value;
@@ -107,6 +107,7 @@ impl Document for DryRun {
             fields(&lines),
             any_table(&["actor", "key", "before", "after"], changes),
             any_table(&["timer", "actor", ">height", "payer", ">costs at most"], timers),
+            any_table(&["call", ">cycles", ">cells", "outcome", "changes"], call_tree(&self.calls)),
             receipt_log(&self.log),
             any_rows(&self.events),
         ])
@@ -115,6 +116,42 @@ impl Document for DryRun {
     fn id(&self) -> String {
         result(self.result.as_ref())
     }
+}
+
+/// Calls below those that made them, in the order in which they began.
+fn call_tree(calls: &[TracedCall]) -> Vec<Vec<String>> {
+    let made_by = |by: Option<u64>| {
+        let made = (0_u64..).zip(calls).filter(move |(_, call)| call.by == by);
+        made.collect::<Vec<_>>().into_iter().rev()
+    };
+    let mut rows = Vec::new();
+    let mut open: Vec<_> = made_by(None).map(|(index, call)| (0, index, call)).collect();
+    while let Some((depth, index, call)) = open.pop() {
+        open.extend(made_by(Some(index)).map(|(index, call)| (depth + 1, index, call)));
+        let how = match (depth, call.inside) {
+            (0, _) => "",
+            (_, true) => "└ ",
+            (_, false) => "└ message ",
+        };
+        let payload = if call.payload.is_null() { String::new() } else { brief(&call.payload) };
+        let indent = "  ".repeat(depth);
+        let outcome = match (&call.error, &call.result) {
+            (Some(error), _) => error.lines().next().unwrap_or_default().to_owned(),
+            (None, returned) => result(returned.as_ref()),
+        };
+        let changes = call.changes.iter().map(|change| {
+            let value = |value: &Option<Value>| or_dash(value.as_ref().map(brief));
+            format!("{}: {} → {}", change.key, value(&change.before), value(&change.after))
+        });
+        rows.push(vec![
+            format!("{indent}{how}{} {}({payload})", short(&call.actor), call.handler),
+            call.usage.cycles.to_string(),
+            call.usage.cells.to_string(),
+            outcome,
+            changes.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    rows
 }
 
 /// What actors did, as fields of the transaction that paid for it.

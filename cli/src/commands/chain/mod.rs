@@ -68,6 +68,7 @@ pub enum Chain {
     /// After them the block time applies again. If two of these commands run at once, the higher
     /// target counts. The chain returns to its pace when the time is over at the latest, even if
     /// the command has ended.
+    #[command(visible_alias = "mine")]
     Advance(advance::Advance),
     /// Write a proof of the value that the state has under a key, or of its absence
     ///

@@ -2,7 +2,10 @@
 
 use crate::{
     storage::{Cause, Line, StoredLine},
-    types::{ActorLine, ActorLineKind, ActorReceipt, Bytes, BytesText, LogLine, StateChange, Text},
+    types::{
+        ActorLine, ActorLineKind, ActorReceipt, Bytes, BytesText, LogLine, StateChange, Text,
+        TracedCall,
+    },
 };
 use cowboy_engine::{
     chain::{self, Language, StoreChange},
@@ -56,6 +59,41 @@ pub(in crate::api) fn change(change: &StoreChange) -> StateChange {
         key: change.key.to_string(),
         before: change.before.as_deref().map(|before| shown(change.language, before)),
         after: change.after.as_deref().map(|after| shown(change.language, after)),
+    }
+}
+
+/// Bytes of a payload or a result that a traced call shows, because an answer has many calls.
+const TRACED_BYTES: usize = 1_024;
+
+pub(in crate::api) fn traced(call: &chain::TracedCall) -> TracedCall {
+    let cut = |bytes: &[u8], show: &dyn Fn(&[u8]) -> Value| match bytes.len() {
+        0..=TRACED_BYTES => show(bytes),
+        length => {
+            let begin = hex::encode(&bytes[..TRACED_BYTES]);
+            format!("0x{begin}… ({length} bytes)").into()
+        }
+    };
+    let (result, error) = match &call.result {
+        Ok(result) => (Some(cut(result, &|bytes| returned(call.language, bytes))), None),
+        Err(error) => (None, Some(error.clone())),
+    };
+    let argument = |bytes: &[u8]| match (bytes, call.language) {
+        ([], _) => Value::Null,
+        (_, Language::Python) => payload(bytes),
+        (_, Language::Starlark) => value(bytes),
+    };
+    TracedCall {
+        by: call.by.map(|by| by as u64),
+        inside: call.inside,
+        sender: call.sender.into(),
+        actor: call.actor.into(),
+        handler: call.handler.clone(),
+        payload: cut(&call.payload, &argument),
+        value: Text(call.value),
+        usage: call.usage.into(),
+        result,
+        error,
+        changes: call.changes.iter().map(change).collect(),
     }
 }
 

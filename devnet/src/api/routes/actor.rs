@@ -235,7 +235,11 @@ pub(super) fn try_call(
     let turn = machine.is_some().then(|| TRYING.lock().unwrap_or_else(PoisonError::into_inner));
     let ran = dry_run_on(machines::borrowed(&machine), &state, &trial);
     drop(turn);
-    Ok(told(ran, (actor, trial.handler, sender), state.height()))
+    let mut told = told(ran, (actor, trial.handler, sender), state.height());
+    if request.trace != Some(true) {
+        told.calls.clear();
+    }
+    Ok(told)
 }
 
 const AGENT_HANDLER: &str = "getGasBid";
@@ -313,6 +317,7 @@ fn told(
             })
             .collect(),
         changes: ran.changes.iter().map(convert::actor::change).collect(),
+        calls: ran.calls.iter().map(convert::actor::traced).collect(),
     }
 }
 

@@ -89,6 +89,7 @@ fn read_handler(view: &View, text: &str, query: ReadQuery) -> Result<DryRun, Api
         timer_allowance: None,
         at: None,
         ask_agent: Some(false),
+        trace: None,
     };
     actor::try_call(view, &address.to_string(), request)
 }

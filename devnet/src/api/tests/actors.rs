@@ -81,6 +81,7 @@ fn trial(handler: &str, at: Option<u64>) -> DryRunRequest {
         timer_allowance: None,
         at,
         ask_agent: None,
+        trace: None,
     }
 }
 

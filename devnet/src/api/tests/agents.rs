@@ -59,6 +59,7 @@ impl Devnet {
             timer_allowance: None,
             at: None,
             ask_agent: None,
+            trace: None,
         };
         self.client.dry_run(&agent.to_string(), &request).await
     }

@@ -432,6 +432,7 @@ async fn a_dry_run_shows_what_timers_would_take_from_the_caller() {
             timer_allowance: timer_allowance.map(Text),
             at: None,
             ask_agent: None,
+            trace: None,
         };
         devnet.client.dry_run(&clock, &request).await.unwrap()
     };

@@ -215,8 +215,7 @@ impl Nodes {
 
     async fn resume(&mut self, name: &Name) -> Result<(), String> {
         let Some(member) = self.member(name.as_str()) else { return Ok(()) };
-        let member = self.released(&member).await?;
-        self.start(&member).await
+        self.start_released(&member).await
     }
 
     pub(in crate::orchestrator) fn died(&mut self, name: &Name, error: String) {

@@ -516,12 +516,25 @@ fn a_dry_run_says_what_the_call_will_do() {
         let after = chain.state.stored_at(&change.actor, change.key.clone()).map(<[u8]>::to_vec);
         assert_eq!(change.after, after);
     }
+    // Each call is recorded with what it did; one caused the other.
+    let [first, second] = &tried.calls[..] else { panic!("{:?}", tried.calls) };
+    let of = |call: &TracedCall| (call.by, call.inside, call.sender, call.actor);
+    assert_eq!(of(first), (None, false, sender, relay));
+    assert_eq!(of(second), (Some(0), false, relay, counter));
+    assert_eq!((second.handler.as_str(), second.result.as_deref()), ("bump", Ok(&b"1"[..])));
+    assert_eq!(first.usage.plus(&second.usage), tried.usage);
+    let of = |changes: &[StoreChange]| changes.iter().map(|c| c.actor).collect::<Vec<_>>();
+    assert_eq!([first, second].map(|call| of(&call.changes)), [vec![relay], vec![counter]]);
     // Writing the same value is not a change; a failing call makes none.
     let again = dry_run(&chain.state, &trial(relay, "relay", &order, Wei::ZERO));
     assert_eq!(again.changes.len(), 1);
     let failed = dry_run(&chain.state, &trial(counter, "crash", "", Wei::ZERO));
     assert!(failed.result.unwrap_err().to_string().starts_with("ActorError: "));
     assert!(failed.changes.is_empty() && failed.events.is_empty() && failed.log.len() == 1);
+    let [call] = &failed.calls[..] else { panic!("{:?}", failed.calls) };
+    assert!(
+        call.result.as_ref().unwrap_err().starts_with("ActorError: ") && call.changes.is_empty()
+    );
     // An older state answers for its own time.
     let then = dry_run(&before, &trial(counter, "read", "", Wei::ZERO));
     let now = dry_run(&chain.state, &trial(counter, "read", "", Wei::ZERO));

@@ -397,6 +397,42 @@ fn both_languages_call_each_other() {
 }
 
 #[test]
+fn a_trace_has_the_calls_inside_calls() {
+    let mut chain = chain();
+    let [first, second] = ["one", "two"].map(|source| chain.deploy_python(source, Wei::ZERO));
+    let counter = chain.deploy(COUNTER);
+    let tried = |payload: String, handler: &str| {
+        let trial = Trial {
+            sender: key("alice").address(),
+            actor: first,
+            handler: handler.to_owned(),
+            payload: payload.into_bytes(),
+            value: Wei::ZERO,
+            budget: PLENTY,
+            timer_allowance: Wei::ZERO,
+        };
+        dry_run_on(chain.pvm.as_deref(), &chain.state, &trial)
+    };
+    let calls = |tried: &DryRun| -> Vec<_> {
+        let call = |call: &TracedCall| (call.by, call.inside, call.actor, call.changes.len());
+        tried.calls.iter().map(call).collect()
+    };
+    let deep = tried(format!("{second} call {counter} bump"), "call");
+    let expected =
+        [(None, false, first, 0), (Some(0), true, second, 0), (Some(1), true, counter, 1)];
+    assert_eq!(calls(&deep), expected);
+    // A call has the usage of those inside it.
+    let usage = deep.calls.iter().map(|call| call.usage.cycles()).collect::<Vec<_>>();
+    assert!(usage.is_sorted_by(|a, b| a > b), "{usage:?}");
+    assert_eq!(deep.calls[0].usage, deep.usage);
+    // What a caught failure undoes is no change.
+    let caught = tried(format!("{second} raise"), "try");
+    assert_eq!(calls(&caught), [(None, false, first, 0), (Some(0), true, second, 0)]);
+    assert!(caught.calls[1].result.as_ref().unwrap_err().contains("on purpose"));
+    assert_eq!(caught.result.as_deref(), Ok(&b"internal"[..]));
+}
+
+#[test]
 fn a_message_arrives_in_the_next_block_once() {
     let mut chain = chain();
     let receiver = chain.deploy_python("one", Wei::ZERO);

@@ -22,10 +22,12 @@
 mod python;
 mod runner_job;
 mod tokens;
+mod trace;
 
 pub(super) use python::MESSAGE_HANDLER;
 pub(in crate::chain) use python::deploy as deploy_python;
 pub(super) use runner_job::reply;
+pub use trace::{StoreChange, TracedCall};
 
 use super::jobs::{self, JobError};
 use crate::{
@@ -73,6 +75,8 @@ pub(in crate::chain) struct BlockContext<'a> {
     pub pvm: Option<&'a dyn Pvm>,
     /// Whether effects are kept, for tests of actors.
     pub watched: bool,
+    /// Whether every call is recorded, for dry runs.
+    pub traced: bool,
 }
 
 impl BlockContext<'_> {
@@ -109,6 +113,8 @@ pub(in crate::chain) struct ActorEffects {
     pub written: BTreeSet<(Address, StoreKey)>,
     /// Effects that actors asked for, except writes to their stores; only if the place is watched.
     pub effects: Vec<(Address, Effect)>,
+    /// Every call in the order in which they began; only if the place is traced.
+    pub calls: Vec<TracedCall>,
 }
 
 /// Why a deployment or a call fails. The text begins with the error's name.
@@ -270,6 +276,7 @@ impl ActorEffects {
             events: Vec::new(),
             written: BTreeSet::new(),
             effects: Vec::new(),
+            calls: Vec::new(),
         }
     }
 }
@@ -280,6 +287,12 @@ struct Calls<'a> {
     ids: &'a Ids,
     budget: Budget,
     queue: VecDeque<PendingCall>,
+    /// For each call in the queue, the recorded call that sent it.
+    causes: VecDeque<Option<usize>>,
+    /// That of the delivery that runs now.
+    cause: Option<usize>,
+    /// The recorded calls that run now, outermost first.
+    tracing: Vec<usize>,
     /// Bytes of payloads in the queue.
     waiting: usize,
     /// The actors whose calls run now, outermost first. None of them can be entered again.
@@ -298,9 +311,21 @@ impl<'a> Calls<'a> {
         budget: Budget,
         done: &'a mut ActorEffects,
     ) -> Self {
-        let (queue, waiting, running) = (VecDeque::new(), 0, Vec::new());
-        let (creating, emitted) = (false, 0);
-        Self { state, place, ids, budget, queue, waiting, running, creating, emitted, done }
+        Self {
+            state,
+            place,
+            ids,
+            budget,
+            queue: VecDeque::new(),
+            causes: VecDeque::new(),
+            cause: None,
+            tracing: Vec::new(),
+            waiting: 0,
+            running: Vec::new(),
+            creating: false,
+            emitted: 0,
+            done,
+        }
     }
 
     fn all(&mut self, first: PendingCall) -> Result<Vec<u8>, CallFailure> {
@@ -313,6 +338,7 @@ impl<'a> Calls<'a> {
         let mut result = Vec::new();
         while let Some(delivery) = self.queue.pop_front() {
             self.waiting -= delivery.payload.len();
+            self.cause = self.causes.pop_front().flatten();
             let index = self.done.deliveries;
             self.done.deliveries += 1;
             let returned = self.deliver(&delivery, index).map_err(|error| {
@@ -347,6 +373,7 @@ impl<'a> Calls<'a> {
         self.state.debit(delivery.sender, delivery.value)?;
         self.waiting += delivery.payload.len();
         self.queue.push_back(delivery);
+        self.causes.push_back(self.tracing.last().copied());
         Ok(())
     }
 
@@ -379,12 +406,14 @@ impl<'a> Calls<'a> {
         }
         let called = ActorCalled { actor: to, sender, handler: handler.clone(), value };
         self.done.events.push(called.into());
+        let tracing = self.trace(call, code.language());
         self.running.push(to);
         let ran = match code.language() {
             Language::Starlark => self.run_starlark(call, (actor, &code), index, budget),
             Language::Python => self.run_python(call, code.source(), index, budget),
         };
         self.running.pop();
+        self.traced(tracing, &ran);
         ran
     }
 

@@ -38,10 +38,14 @@ def note_float_constant(module, node, place):
 
 
 def note_float_variable(module, node, place):
-    """Notes the use of a module-level variable that holds a float."""
+    """Notes the use of a name that means a float, or a function that gives one."""
     if node.id in module.names.rates:
         what = f"{shortened(node.id)} is a floating-point number"
         _note(module, node, place, what, _WHOLE)
+    else:
+        name = module.names.resolve(node, place.scope)
+        if name is not None:
+            note_float_attribute(module, node, name, place)
 
 
 def note_division(module, node, place):
