@@ -81,7 +81,7 @@ fn a_test_in_rust_has_a_devnet() {
     let options = ["--validators", "1", "--runners", "1", "--block-time", "100ms"];
     let devnet = TestDevnet::of(script.as_os_str(), &options).unwrap();
     let job = devnet.run(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]).unwrap();
-    assert_eq!(job["job"]["status"], "verified", "{job}");
+    assert_eq!(job["result_text"], "hi\n", "{job}");
     let client = devnet.client().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let head = runtime.block_on(client.head()).unwrap();
