@@ -101,10 +101,13 @@ fn a_run_is_told_as_a_page() {
         let (_, data) = page.split_once("id=\"story\">").unwrap();
         json(data.split_once("</script>").unwrap().0)
     };
-    fs::write(folder.path("longer.yaml"), LONGER).unwrap();
+    let checked = format!("{LONGER}checks: ['.jobs.verified > 0']\n");
+    fs::write(folder.path("longer.yaml"), checked).unwrap();
     folder.prints(&["sim", "run", "longer.yaml", "--seed", "3", "--html", "small.html"]);
     let told = story("small.html");
     assert_eq!(told["verdict"]["passed"], true, "{told}");
+    let check = &told["checks"][0];
+    assert_eq!((&check["name"], &check["passed"]), (&".jobs.verified > 0".into(), &true.into()));
     let blocks = told["blocks"].as_array().unwrap();
     assert!(blocks.len() >= 50, "{told}");
     let whole = |block: &Value| {

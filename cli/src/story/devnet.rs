@@ -27,11 +27,10 @@ pub async fn tell(
     log: &str,
     now: Timestamp,
 ) -> Result<Story, CliError> {
-    let (status, parameters) = (client.status().await?, client.parameters().await?);
+    let parameters = client.parameters().await?;
     let head = client.head().await?.height;
     let first = head.saturating_sub(blocks.saturating_sub(1)).max(1).min(head);
-    let mut validators: Vec<_> = client.validators().await?.into_iter().map(|v| v.name).collect();
-    validators.dedup();
+    let validators: Vec<_> = client.validators().await?.into_iter().map(|v| v.name).collect();
     let runners = client.runners().await?;
     let place = |names: Vec<&str>| -> HashMap<String, usize> {
         names.into_iter().enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
@@ -64,12 +63,8 @@ pub async fn tell(
         for lane in page {
             let at = told.binary_search_by_key(&lane.height, |block: &StoryBlock| block.height);
             let Ok(at) = at else { continue };
-            told[at].timers = Some(LaneCounts {
-                due: lane.fired + lane.deferred,
-                fired: lane.fired,
-                deferred: lane.deferred,
-                basefee_wei: Some(lane.lane_basefee.to_string()),
-            });
+            let (fired, deferred) = (lane.fired, lane.deferred);
+            told[at].timers = Some(LaneCounts::of(fired, deferred, lane.lane_basefee));
         }
         next = last + 1;
     }
@@ -79,14 +74,24 @@ pub async fn tell(
     let jobs = client.jobs(&JobQuery { limit: Some(JOBS), ..JobQuery::default() }).await?;
     let jobs = jobs.into_iter().filter(|job| job.final_at.is_none_or(|end| end >= first));
     let mut speculations = Vec::new();
-    // A devnet whose nodes are elsewhere has no agent.
-    let pipelines = client.pipelines(&PipelineQuery::default()).await.unwrap_or_default();
+    let pipelines = match client.pipelines(&PipelineQuery::default()).await {
+        Ok(pipelines) => pipelines,
+        // A devnet whose nodes are elsewhere has no agent.
+        Err(ClientError::Refused { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
     for pipeline in pipelines.into_iter().take(GRAPHS) {
         speculations.push(graph(&client.pipeline(pipeline.pipeline).await?, since));
     }
     let mut notes = Vec::new();
-    if first > 1 {
-        notes.push(format!("blocks 1–{} are left out: --blocks says how many are told", first - 1));
+    match told.first().map(|block| block.height) {
+        Some(told) if told > first => {
+            notes.push(format!("blocks 1–{} are left out: they are no longer kept", told - 1));
+        }
+        Some(told @ 2..) => {
+            notes.push(format!("blocks 1–{} are left out: --blocks tells more", told - 1));
+        }
+        _ => {}
     }
     let lines: Vec<_> = log.lines().collect();
     let (left_out, lines) = lines.split_at(lines.len().saturating_sub(LINES));
@@ -133,7 +138,7 @@ pub async fn tell(
                 text: Some(format!("submitted by {}", job.submitter)),
             })
             .collect(),
-        speculations: if status.running { speculations } else { Vec::new() },
+        speculations,
     })
 }
 

@@ -114,12 +114,7 @@ impl Collector {
             events: execution.events.len(),
             final_after: elapsed.checked_sub(header.timestamp_ms),
             views_abandoned: self.view.and_then(|before| view.checked_sub(before + 1)),
-            timers: Some(LaneCounts {
-                due: lane.fired + lane.deferred,
-                fired: lane.fired,
-                deferred: lane.deferred,
-                basefee_wei: Some(lane.basefee.get().to_string()),
-            }),
+            timers: Some(LaneCounts::of(lane.fired, lane.deferred, lane.basefee.get())),
             ..StoryBlock::default()
         };
         self.view = Some(view);
@@ -200,8 +195,9 @@ impl Collector {
         }
     }
 
-    /// The whole story. `broken` is the invariant that does not hold, and how.
-    pub fn finish(self, broken: Option<(String, String)>) -> Story {
+    /// The whole story. `broken` is the invariant that does not hold, and how; without one, all
+    /// `checks` of the scenario do.
+    pub fn finish(self, broken: Option<(String, String)>, checks: &[String]) -> Story {
         let mut story = self.story;
         story.jobs = self.jobs.into_values().collect();
         story.length_ms = story.blocks.last().map_or(0, |last| last.time);
@@ -214,10 +210,10 @@ impl Collector {
             None => Verdict { passed: true, text: "every invariant and check holds".to_owned() },
             Some((name, _)) => Verdict { passed: false, text: format!("`{name}` does not hold") },
         });
-        story.checks = broken
-            .into_iter()
-            .map(|(name, text)| CheckResult { name, passed: false, text })
-            .collect();
+        story.checks = match broken {
+            Some((name, text)) => vec![CheckResult { name, passed: false, text }],
+            None => checks.iter().map(|check| CheckResult::holds(check)).collect(),
+        };
         story
     }
 }

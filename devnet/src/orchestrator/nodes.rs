@@ -463,15 +463,11 @@ impl Nodes {
                 Switch::Resync => {
                     self.stop(&member.name).await;
                     let member = self.released(&member).await?;
-                    match &mut self.processes {
-                        Some(processes) => {
-                            processes.start(&member, self.config.members.all(), true).await
-                        }
-                        None => {
-                            self.forget(&member.name).await.map_err(|error| error.to_string())?;
-                            self.start_here(&member)
-                        }
+                    if let Some(processes) = &mut self.processes {
+                        return processes.start(&member, self.config.members.all(), true).await;
                     }
+                    self.forget(&member.name).await.map_err(|error| error.to_string())?;
+                    self.start_released(&member).await
                 }
                 Switch::Freeze | Switch::Thaw => {
                     if let Some(processes) = &self.processes {

@@ -327,7 +327,7 @@ pub fn told(
     let mut collector = Collector::new(name, script, seed);
     let outcome = one(name, script, seed, None, &mut |line| collector.add(&line))?;
     let broken = outcome.violation.as_ref().map(|it| (it.invariant.clone(), it.what.clone()));
-    collector.finish(broken).write(page, true)?;
+    collector.finish(broken, &script.checks).write(page, true)?;
     drop(progress);
     cx.ui.document(&outcome)?;
     match &outcome.violation {
