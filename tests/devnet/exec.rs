@@ -162,6 +162,20 @@ fn a_killed_process_leaves_nothing() {
     }
 }
 
+/// The outer command's processes are killed at once; the inner devnet's own process is none of them.
+#[test]
+fn a_killed_process_leaves_nothing_of_one_inside() {
+    let home = Home::new();
+    let cowboyctl = env!("CARGO_BIN_EXE_cowboyctl");
+    let inner =
+        [&[cowboyctl], &SMALL[..], &["--", "sh", "-c", "echo started; sleep 1000"]].concat();
+    let mut outer = exec(&home, &[], &inner).stdout(Stdio::piped()).spawn().unwrap();
+    until_started(&mut outer);
+    kill_process(pid(&outer), Signal::KILL).unwrap();
+    outer.wait().unwrap();
+    wait_until("nothing is left", || is_clean(&home));
+}
+
 #[test]
 fn the_end_of_the_process_that_started_it_ends_it() {
     let home = Home::new();

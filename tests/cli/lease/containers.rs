@@ -242,10 +242,7 @@ fn a_cancel_ends_what_runs_in_a_container() {
         .submit(&format!("  a:\n    image: {IMAGE}\n    steps: ['echo ready; sleep 600']\n"));
     let runner = site.runner();
     let (_, follow, _) = site.served.until_logged("latest/a", "ready\n");
-    let asked = Instant::now();
     site.served.folder.prints(&["-q", "lease", "cancel", "latest/a", "--wait"]);
-    // Half of the grace period of a process that ignores SIGTERM.
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     drop(follow);
     assert_eq!(runner.ended(), 0);
     assert_eq!(site.served.states("latest"), pairs(&[("a", "CANCELED")]));

@@ -16,7 +16,7 @@ use cowboy_devnet::{
     orchestrator::home::{DevnetHome, DevnetState},
     topology::Plan,
 };
-use cowboy_host::process::Directories;
+use cowboy_host::process::{DIRECTORY_VARIABLE, Directories};
 use std::{
     env,
     fs::{self, File},
@@ -127,7 +127,8 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
         command.arg("--file").arg(file);
     }
     if up.ephemeral {
-        command.arg("--ephemeral");
+        // It outlives a command around it, because it removes the devnet.
+        command.arg("--ephemeral").env_remove(DIRECTORY_VARIABLE);
     }
     let input = if up.ephemeral { Stdio::piped() } else { Stdio::null() };
     in_background(command, input, log).map_err(io)
