@@ -162,7 +162,7 @@ fn a_killed_process_leaves_nothing() {
     }
 }
 
-/// The outer command's processes are killed at once; the inner devnet's own process is none of them.
+/// All marked processes are killed at once, without the process of the inner devnet.
 #[test]
 fn a_killed_process_leaves_nothing_of_one_inside() {
     let home = Home::new();
