@@ -1,5 +1,5 @@
 # Replaces the module itself in sys.modules by an object that answers every name.
-# expect: .
+# expect: KeyboardInterrupt: every
 import inspect
 
 

@@ -1,5 +1,5 @@
 # Adds an audit hook that raises at every event.
-# expect: .
+# expect: ValueError: sys._getframe
 import inspect
 
 

@@ -1,5 +1,5 @@
 # Runs bytecode that reads constants and locals out of their bounds.
-# expect: .
+# expect: TypeError: handler attack returned int, not bytes or None
 def victim():
     return None
 

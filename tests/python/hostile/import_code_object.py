@@ -1,5 +1,5 @@
 # Runs bytecode of its own making.
-# expect: .
+# expect: Stopped: the machine stopped the call
 def victim():
     pass
 

@@ -1,5 +1,5 @@
 # Starts a second interpreter.
-# expect: .
+# expect: ModuleNotFoundError: No module named '_interpreters'
 import inspect
 
 

@@ -1,5 +1,5 @@
 # Looks for a loader of its own module, and at the frozen ones.
-# expect: .
+# expect: ok <module 'posix' \(built-in\)>
 import inspect
 
 

@@ -1,5 +1,5 @@
 # Sets a trace function that traces itself, and a profile function.
-# expect: .
+# expect: ok traced
 import inspect
 
 

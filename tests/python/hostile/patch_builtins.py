@@ -1,5 +1,5 @@
 # Replaces isinstance, len, type and memoryview, which the guest uses on results.
-# expect: .
+# expect: TypeError: memoryview: a bytes-like object is required, not 'dict'
 import inspect
 
 

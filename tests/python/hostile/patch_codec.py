@@ -1,5 +1,5 @@
 # Replaces the SDK's codec by one that returns no bytes.
-# expect: .
+# expect: TypeError: handler attack returned str, not bytes or None
 from cowboy_sdk import actor, codec, public
 
 codec.encode = lambda value, **named: "no bytes"

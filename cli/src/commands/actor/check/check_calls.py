@@ -38,6 +38,8 @@ def judge_call(module, node, name, place):
         module.error("asks-while-loading", node, what, "ask in the handler")
     if name in ("builtins.exec", "builtins.globals", "builtins.vars"):
         module.is_dynamic = True
+    if name == "cowboy_sdk.actor" and _is_loading(module, place):
+        module.made_actors += node.args[:1]
     if name == "builtins.print":
         what = "the output of print goes nowhere"
         module.warning("no-output", node, what, "emit an event: runtime.emit_event(name, value)")

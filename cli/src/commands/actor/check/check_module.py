@@ -31,6 +31,8 @@ class Module:
         self.all_functions = []
         # Calls of names while the module is loaded, which may make instances.
         self.made = []
+        # What `actor` is called with, other than as a decorator.
+        self.made_actors = []
         # Names that the module gives to functions of the SDK as text, such as handlers of timers.
         self.mentioned = set()
         # Whether it defines names in ways that cannot be followed.
@@ -55,8 +57,9 @@ class Module:
 
     def find_actors(self):
         """Finds which classes are actors or models, and which methods each actor has."""
+        by_call = {self.names.variable(node) for node in self.made_actors}
         for cls in self.classes.values():
-            cls.is_actor = any(
+            cls.is_actor = cls.name in by_call or any(
                 self.names.resolve(without_arguments(node), self.scope) == "cowboy_sdk.actor"
                 for node in cls.node.decorator_list
             )
