@@ -52,6 +52,7 @@ pub fn parameters() -> Parameters {
         actors: actor::ActorParams::default().into(),
         proofs: ProofParameters { generator: "groth16".to_owned(), verifying_key: Some(hash(7)) },
         python: None,
+        ahead_ms: 0,
     }
 }
 
@@ -162,6 +163,7 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
         kind: "transfer".to_owned(),
         sender: address("dev-0"),
         sender_name: Some("dev-0".to_owned()),
+        acted_as: None,
         nonce: 3,
         payload: json!({"amount": "1500000000", "to": address("dev-1")}),
         height: (status != TransactionStatus::Pending).then_some(43),

@@ -144,8 +144,8 @@ fn the_file_is_where_its_variables_say() {
     fs::create_dir_all(home.join(".config/cowboyctl")).unwrap();
     fs::create_dir_all(folder.path("xdg/cowboyctl")).unwrap();
     fs::write(home.join(".config/cowboyctl/config.toml"), "quiet = true\n").unwrap();
-    let show = |variables: &[(&str, &str)]| {
-        let mut command = folder.command(&["-o", "json", "config", "path"]);
+    let ask = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = folder.command(arguments);
         command.env_remove("COWBOYCTL_CONFIG").env("HOME", &home);
         for (name, value) in variables {
             command.env(name, value);
@@ -153,9 +153,11 @@ fn the_file_is_where_its_variables_say() {
         let outcome = outcome(&mut command);
         (outcome.stdout, outcome.stderr)
     };
-    // `quiet` counts: the path alone is printed.
-    let (path, _) = show(&[]);
+    // `quiet` counts, so the path alone is printed, unless a format is typed.
+    let (path, _) = ask(&["config", "path"], &[]);
     assert_eq!(path.trim_end(), home.join(".config/cowboyctl/config.toml").to_str().unwrap());
+    let show = |variables: &[(&str, &str)]| ask(&["-o", "json", "config", "path"], variables);
+    assert_eq!(json(&show(&[]).0)["path"], path.trim_end());
     let xdg = folder.path("xdg").display().to_string();
     let (place, _) = show(&[("XDG_CONFIG_HOME", &xdg)]);
     shape::check(&["-o", "json", "config", "path"], &place);

@@ -89,3 +89,34 @@ fn an_advance_ends_in_time_and_needs_a_quorum() {
     let advanced = home.json(&["chain", "advance", "--blocks", "10"]);
     assert_eq!(height(&advanced["blocks"]), 10);
 }
+
+#[test]
+fn automine_gives_each_transaction_a_block_and_none_without() {
+    let home = Home::new();
+    home.json(&[
+        "devnet",
+        "up",
+        "--detach",
+        "--block-time",
+        "60s",
+        "--validators",
+        "4",
+        "--runners",
+        "0",
+    ]);
+    assert_eq!(home.json(&["chain", "automine", "on"])["on"], true);
+    let transfer = |amount: &str| {
+        let sent = home.json(&["account", "transfer", "dev-0", "dev-1", amount]);
+        height(&sent["height"])
+    };
+    // The first may find a block that is under way.
+    let first = transfer("1cby");
+    let blocks: Vec<u64> = (2..7).map(|n| transfer(&format!("{n}cby"))).collect();
+    let expected: Vec<u64> = (first + 1..first + 6).collect();
+    assert_eq!(blocks, expected, "a block for each, and none between");
+    assert_eq!(home.height(), first + 5);
+    home.json(&["chain", "automine", "off"]);
+    let said = home.fails(5, &["account", "transfer", "dev-0", "dev-1", "9cby", "--timeout", "1s"]);
+    assert!(said.contains("in the mempool"), "{said}");
+    shape::seen(&["chain automine"]);
+}

@@ -38,6 +38,7 @@ macro_rules! pages {
 pages! {
     readme: "README.md",
     quick_start: "docs/quick-start.md",
+    first_quarter_hour: "docs/tutorials/first-quarter-hour.md",
     first_timer: "docs/tutorials/first-timer.md",
     not_selected: "docs/tutorials/not-selected.md",
     break_it: "docs/tutorials/break-it.md",
@@ -50,6 +51,7 @@ pages! {
     migration: "docs/migration.md",
     nodes: "docs/nodes.md",
     operations: "docs/operations.md",
+    powers: "docs/powers.md",
     presence: "docs/presence.md",
     proofs: "docs/proofs.md",
     tasks: "docs/tasks.md",

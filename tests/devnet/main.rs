@@ -37,6 +37,7 @@ mod on_purpose;
 mod parameters;
 mod payers;
 mod policies;
+mod powers;
 mod presence;
 #[path = "../../examples/price_feed.rs"]
 mod price_feed;

@@ -16,7 +16,7 @@ use cowboy_devnet::{
     types::Account as Entry,
 };
 use cowboy_engine::{
-    chain::transaction::{Payload, Transfer},
+    chain::transaction::{Payload, SetBalance, Transfer},
     primitives::Wei,
 };
 use std::time::Duration;
@@ -54,6 +54,19 @@ pub enum Account {
         #[command(flatten)]
         inclusion: Inclusion,
     },
+    /// Set an account's balance, for a test
+    ///
+    /// The faucet pays the difference or gets it, so the supply stays. Governance signs; a chain
+    /// whose genesis refuses powers refuses it.
+    SetBalance {
+        /// The account: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        account: String,
+        /// The balance: 1.5cby, or wei
+        balance: Wei,
+        #[command(flatten)]
+        inclusion: Inclusion,
+    },
     /// Move money between accounts
     Transfer {
         /// The sender: a name, or an address whose key is in the devnet's folder
@@ -85,6 +98,15 @@ impl Account {
             Self::Balance { account } => cx.ui.document(&cx.client()?.account(&account).await?),
             Self::Fund { to, amount, inclusion } => {
                 transfer(cx, FAUCET, &to, amount, inclusion).await
+            }
+            Self::SetBalance { account, balance, inclusion } => {
+                let client = cx.client()?;
+                let counterpart = transaction::address_of(&client, FAUCET).await?;
+                let account = transaction::address_of(&client, &account).await?;
+                let set = SetBalance { account, balance, counterpart };
+                let deadline = Deadline::after(inclusion.timeout);
+                let set = transaction::empowered(cx, Payload::SetBalance(set), deadline).await?;
+                cx.ui.document(&set.transaction)
             }
             Self::Transfer { from, to, amount, inclusion } => {
                 transfer(cx, &from, &to, amount, inclusion).await

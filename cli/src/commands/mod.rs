@@ -326,7 +326,14 @@ fn read(
     found: Result<ArgMatches, clap::Error>,
 ) -> Result<Result<(Cli, ArgMatches), CliError>, clap::Error> {
     let matches = found?;
-    let cli = Cli::from_arg_matches(&matches)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let typed = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    if typed("output") {
+        // What is typed counts more than variables and the configuration.
+        cli.global.quiet &= typed("quiet");
+        cli.global.jq.take_if(|_| !typed("jq"));
+        cli.global.template.take_if(|_| !typed("template"));
+    }
     let may_be = |arg: OsString| arg.is_empty() || arg.as_encoded_bytes().ends_with(b"=");
     if env::args_os().any(may_be)
         && let Err(error) = refuse_empty(&command(), &matches)

@@ -2,7 +2,7 @@
 
 use super::{
     account::Inclusion,
-    transaction::{self, Signer},
+    transaction::{self, Author},
 };
 use crate::{
     complete,
@@ -38,10 +38,8 @@ pub enum Pool {
         /// The last block at which it is a member [default: until it is revoked]
         #[arg(long, value_name = "HEIGHT")]
         until: Option<u64>,
-        /// The pool's owner
-        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
-        from: String,
+        #[command(flatten)]
+        author: Author,
         #[command(flatten)]
         inclusion: Inclusion,
     },
@@ -53,10 +51,8 @@ pub enum Pool {
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]
         runner: String,
-        /// The pool's owner
-        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
-        from: String,
+        #[command(flatten)]
+        author: Author,
         #[command(flatten)]
         inclusion: Inclusion,
     },
@@ -67,17 +63,17 @@ impl Pool {
         match self {
             Self::Ls => cx.ui.list(&cx.client()?.pools().await?),
             Self::Show { pool } => cx.ui.document(&cx.client()?.pool(&pool).await?),
-            Self::Grant { pool, runner, until, from, inclusion } => {
+            Self::Grant { pool, runner, until, author, inclusion } => {
                 let valid_until = until.map(Height::new);
                 let payload = |pool, runner| {
                     Payload::GrantEntitlement(GrantEntitlement { pool, runner, valid_until })
                 };
-                change(cx, (&pool, &runner), &from, inclusion, payload).await
+                change(cx, (&pool, &runner), &author, inclusion, payload).await
             }
-            Self::Revoke { pool, runner, from, inclusion } => {
+            Self::Revoke { pool, runner, author, inclusion } => {
                 let payload =
                     |pool, runner| Payload::RevokeEntitlement(RevokeEntitlement { pool, runner });
-                change(cx, (&pool, &runner), &from, inclusion, payload).await
+                change(cx, (&pool, &runner), &author, inclusion, payload).await
             }
         }
     }
@@ -86,13 +82,13 @@ impl Pool {
 async fn change(
     cx: &Context,
     (pool, runner): (&str, &str),
-    from: &str,
+    author: &Author,
     inclusion: Inclusion,
     payload: impl FnOnce(String, Address) -> Payload,
 ) -> Result<(), CliError> {
     let deadline = Deadline::after(inclusion.timeout);
     let (devnet, client) = cx.devnet_and_client()?;
-    let signer = Signer::find(&devnet, from)?;
+    let signer = author.signer(&devnet, &client).await?;
     let runner = *client.runner(runner).await?.address;
     let payload = payload(pool.to_owned(), runner);
     transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;

@@ -1,25 +1,28 @@
 //! Signs transactions with the devnet's own account keys, and follows them into a block.
 
 use crate::{
-    context::Deadline,
+    complete,
+    context::{Context, Deadline},
     error::{CliError, Exit, nearest},
     output::Ui,
 };
+use clap::Args;
+use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::funding,
     client::{Client, ClientError},
     orchestrator::home::DevnetHome,
-    topology::Name,
+    topology::{GOVERNANCE, Name},
     types::{
-        Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
-        TransactionStatus,
+        AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest, TransactionStatus,
     },
 };
 use cowboy_engine::{
     actor::Budget,
-    chain::transaction::{Payload, Transaction as Unsigned},
+    chain::transaction::{ActAs, ActedPayload, Payload, Transaction as Unsigned},
     primitives::{Address, Hash, SecretKey, Shortfall, Wei, keccak256},
 };
+use std::time::Duration;
 
 /// Maximum number of attempts to sign a transaction if other ones take its nonce.
 const NONCE_ATTEMPTS: u32 = 32;
@@ -28,11 +31,66 @@ const NONCE_ATTEMPTS: u32 = 32;
 /// run. In a healthy chain two blocks suffice: one to propose it, and one already under way.
 const RESEND_BLOCKS: u64 = 3;
 
+/// Options for the account that a command acts for.
+#[derive(Debug, Args)]
+pub struct Author {
+    /// The account that signs and pays: a name, or an address whose key is in the devnet's folder
+    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    pub from: String,
+    #[command(flatten)]
+    acting: Acting,
+}
+
+/// The option to act for an account without its key.
+#[derive(Debug, Args)]
+pub struct Acting {
+    /// Act for this account, a name or an address, without its key: governance signs and pays the
+    /// fee, and the receipt says so
+    #[arg(long = "as", value_name = "ACCOUNT", conflicts_with = "from")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    acting_as: Option<String>,
+}
+
+impl Author {
+    pub async fn signer(&self, devnet: &DevnetHome, client: &Client) -> Result<Signer, CliError> {
+        match self.acting.signer(devnet, client).await? {
+            Some(signer) => Ok(signer),
+            None => Signer::find(devnet, &self.from),
+        }
+    }
+
+    /// The account, by name or address.
+    pub fn account(&self) -> &str {
+        self.acting.acting_as.as_deref().unwrap_or(&self.from)
+    }
+}
+
+impl Acting {
+    pub async fn signer(
+        &self,
+        devnet: &DevnetHome,
+        client: &Client,
+    ) -> Result<Option<Signer>, CliError> {
+        let Some(account) = &self.acting_as else { return Ok(None) };
+        let governance = Signer::find(devnet, GOVERNANCE)?;
+        let acting_as = Some(address_of(client, account).await?);
+        Ok(Some(Signer { acting_as, ..governance }))
+    }
+}
+
+/// Blocks that are made at once for a transaction: one may be under way without it.
+const AT_ONCE_BLOCKS: u64 = 2;
+/// Time after which the block time applies again all the same.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
 /// An account whose key is available.
 #[derive(Debug)]
 pub struct Signer {
     key: SecretKey,
-    address: Address,
+    own: Address,
+    /// The account that it acts for by a power.
+    acting_as: Option<Address>,
 }
 
 impl Signer {
@@ -52,7 +110,7 @@ impl Signer {
             for name in devnet.accounts()? {
                 let key = devnet.account_key(&name)?.filter(|key| key.address() == address);
                 if let Some(key) = key {
-                    return Ok(Self { key, address });
+                    return Ok(Self::of(key));
                 }
             }
             return Err(unknown());
@@ -62,8 +120,8 @@ impl Signer {
     }
 
     pub fn of(key: SecretKey) -> Self {
-        let address = key.address();
-        Self { key, address }
+        let own = key.address();
+        Self { key, own, acting_as: None }
     }
 
     /// A hash that only the account's secret determines: keccak256 of a domain, the secret and
@@ -73,8 +131,18 @@ impl Signer {
         keccak256(&[&[domain, &secret], parts].concat())
     }
 
+    /// The account that it acts for: its own, unless it has the power to act for another.
     pub fn address(&self) -> Address {
-        self.address
+        self.acting_as.unwrap_or(self.own)
+    }
+
+    fn payload(&self, payload: Payload) -> Payload {
+        match self.acting_as {
+            Some(account) => {
+                Payload::ActAs(ActAs { account, payload: ActedPayload(Box::new(payload)) })
+            }
+            None => payload,
+        }
     }
 }
 
@@ -91,6 +159,8 @@ pub struct TransactionLimits {
     pub budget: Option<Budget>,
     /// The maximum that timers scheduled by it may ever take from the sender; `None` is nothing.
     pub timer_allowance: Option<Wei>,
+    /// Whether its block is made without waiting for the block time.
+    pub at_once: bool,
 }
 
 /// A transaction that is in a finalized block, or never will be.
@@ -125,6 +195,30 @@ pub async fn execute(
     Ok(executed)
 }
 
+/// Executes a power of governance in a block that is made at once.
+pub async fn empowered(
+    cx: &Context,
+    payload: Payload,
+    deadline: Deadline,
+) -> Result<Executed, CliError> {
+    empowered_within(cx, payload, None, deadline).await
+}
+
+/// Like [`empowered`], for a payload whose use is metered.
+pub async fn empowered_within(
+    cx: &Context,
+    payload: Payload,
+    budget: Option<Budget>,
+    deadline: Deadline,
+) -> Result<Executed, CliError> {
+    let (devnet, client) = cx.devnet_and_client()?;
+    let signer = Signer::find(&devnet, GOVERNANCE)?;
+    let limits = TransactionLimits { budget, at_once: true, ..TransactionLimits::default() };
+    let executed = settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
+    executed.succeeded()?;
+    Ok(executed)
+}
+
 /// Signs, submits, and waits until the transaction's outcome is known.
 pub async fn settle(
     ui: Ui,
@@ -139,6 +233,10 @@ pub async fn settle(
             let mut blocks = client.follow(None);
             blocks.connect().await?;
             let Sent { hash, nonce, request } = submit(client, signer, payload, limits).await?;
+            if limits.at_once {
+                // Without it the transaction takes a block time longer.
+                let _ = client.advance(AT_ONCE_BLOCKS, AT_ONCE).await;
+            }
             let hash = hash.to_string();
             wait.saw(format!("{hash} in the mempool"));
             let mut sent_at = None;
@@ -209,9 +307,10 @@ fn rejection(transaction: &Transaction) -> CliError {
         }
         None => format!("see it: cowboyctl chain tx {}", transaction.hash),
     };
-    CliError::new(Exit::Rejected, reason)
+    let error = CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} {outcome}", transaction.hash))
-        .hint(hint)
+        .hint(hint);
+    CliError { name: transaction.error.clone(), ..error }
 }
 
 /// A transaction that a mempool has accepted.
@@ -228,10 +327,15 @@ async fn submit(
     limits: TransactionLimits,
 ) -> Result<Sent, CliError> {
     let parameters = client.parameters().await?;
-    let address = AddressText::from(signer.address()).to_string();
+    let next_nonce = async |account: Address| -> Result<u64, ClientError> {
+        let account = client.account(&AddressText::from(account).to_string()).await?;
+        Ok(account.next_nonce)
+    };
+    let payload = signer.payload(payload);
     let mut attempt = 1;
     loop {
-        let Account { next_nonce: nonce, .. } = client.account(&address).await?;
+        let nonce = next_nonce(signer.own).await?;
+        let acting_nonce = next_nonce(signer.address()).await?;
         let mut transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
@@ -249,6 +353,12 @@ async fn submit(
         let request = TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) };
         match client.submit(&request).await {
             Ok(accepted) if !accepted.known => {
+                // The payload takes effect with the nonce of the account that it acts for.
+                let nonce = match signer.acting_as {
+                    Some(account) if account != signer.own => acting_nonce,
+                    Some(_) => nonce + 1,
+                    None => nonce,
+                };
                 return Ok(Sent { hash: *accepted.hash, nonce, request });
             }
             // Another command sent the identical transaction first with this nonce: retry, so that

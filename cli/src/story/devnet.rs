@@ -179,7 +179,12 @@ impl Places {
             transactions: block.transactions.len(),
             cycles: Some(block.cycles_used),
             events: block.events.len(),
-            final_after: block.finalized_at.as_ref().map(|at| between(timestamp, ms(at))),
+            // The clock of blocks may have been moved ahead.
+            final_after: block
+                .finalized_at
+                .as_ref()
+                .filter(|at| ms(at) >= timestamp)
+                .map(|at| between(timestamp, ms(at))),
             // A new epoch begins with view 1.
             views_abandoned: before.and_then(|before| block.view.checked_sub(before + 1)),
             voters,

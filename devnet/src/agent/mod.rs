@@ -253,7 +253,7 @@ impl Agent {
             (gap, sender.block(core, block))
         };
         self.0.dispatch.stir();
-        let made = block.block.header.timestamp_ms;
+        let made = block.execution.state.proposed_ms();
         self.act(|core, now| {
             core.seen(made, now);
             if gap {

@@ -28,7 +28,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Maximum number of transactions of one sender (spec chain.md).
 pub const PER_SENDER: usize = 4_096;
@@ -402,6 +402,8 @@ struct MempoolInner {
     outbox: Mutex<Outbox>,
     /// Woken when a transaction enters the outbox.
     filled: Notify,
+    /// Number of transactions that were accepted.
+    accepted: watch::Sender<u64>,
     known: Known,
 }
 
@@ -411,6 +413,7 @@ impl Mempool {
             pool: Mutex::default(),
             outbox: Mutex::default(),
             filled: Notify::new(),
+            accepted: watch::Sender::default(),
             known,
         }))
     }
@@ -436,8 +439,14 @@ impl Mempool {
         if is_new {
             self.0.outbox.lock().push(transaction);
             self.0.filled.notify_one();
+            self.0.accepted.send_modify(|accepted| *accepted += 1);
         }
         Ok(is_new)
+    }
+
+    /// Changes with every transaction that is accepted.
+    pub fn accepted(&self) -> watch::Receiver<u64> {
+        self.0.accepted.subscribe()
     }
 
     pub fn with<T>(&self, read: impl FnOnce(&PendingPool) -> T) -> T {

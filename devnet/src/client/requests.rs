@@ -3,7 +3,7 @@
 use super::{BlockAt, CHANGE_TIMEOUT, Client, ClientError, EventStream, malformed};
 use crate::types::{
     Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance, AdvanceRequest,
-    AnswerRequest, Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery,
+    AnswerRequest, Automine, Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery,
     CommitRequest, ComparisonQuery, ConfigureRequest, ConnectedRunner, DryRun, DryRunRequest,
     DueQuery, DueTimers, EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation,
     ExplanationQuery, FailureRequest, Fairness, Fault, FaultOrders, FaultRequest,
@@ -13,8 +13,8 @@ use crate::types::{
     PipelineRequest, PipelineSummary, PolledJobs, Pool, Presence, PresenceComparison, ProofQuery,
     ResultAccepted, ResultRequest, RetryRequest, Rollback, Runner, RunnerLoad, SaveRequest,
     Snapshot, SpeculationEvent, SpeculationEventPage, SpeculationEventQuery, SpeculationOption,
-    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, StateProof, Status, Stopping,
-    StoreQuery, StreamQuery, TaskDetail, TasksCancelled, TasksRetried, Timer, TimerQuery,
+    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, StateProof, StateSnapshot, Status,
+    Stopping, StoreQuery, StreamQuery, TaskDetail, TasksCancelled, TasksRetried, Timer, TimerQuery,
     TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest,
     UpgradeRequest, Validator, Votes,
 };
@@ -146,6 +146,8 @@ requests! {
     timers_due(query: &DueQuery) -> DueTimers = get ["timers", "due"], query;
     /// The bid that a timer's agent would make in the next block.
     timer_bid(timer: &str) -> TimerQuote = get ["timers", timer, "bid"], &();
+    /// The states that the chain keeps to return to, the oldest first.
+    state_snapshots() -> Vec<StateSnapshot> = get ["chain", "snapshots"], &();
     /// The wei burned since genesis, by purpose.
     burned() -> Burned = get ["chain", "burned"], &();
     /// Reports of blocks' timer lanes, oldest first.
@@ -226,6 +228,11 @@ impl Client {
     pub async fn advance(&self, blocks: u64, within: Duration) -> Result<Advance, ClientError> {
         let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         self.post(&["chain", "advance"], &AdvanceRequest { blocks, within_ms }).await
+    }
+
+    /// Has transactions get blocks at once, or no longer.
+    pub async fn automine(&self, on: bool) -> Result<Automine, ClientError> {
+        self.post(&["chain", "automine"], &Automine { on }).await
     }
 
     /// The blocks from `from` on, or from the next one, as they become final.

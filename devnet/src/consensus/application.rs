@@ -1,19 +1,20 @@
 //! Proposes blocks and decides which blocks get a vote (spec chain.md, "Blocks and consensus").
 //!
 //! **Proposing** on a parent: wait for the parent's certificate, at most `cert_wait`; pace to the
-//! block time, unless the pace is lifted ([`FastForward`]); embed every certificate held for the
-//! parent and its open ancestors; execute up to the newest certified ancestor, whose state root the
-//! header names; take transactions from the mempool that are not in the blocks in between.
+//! block time, unless the pace is lifted ([`FastForward`]), for a while or by a transaction that
+//! waits; embed every certificate held for the parent and its open ancestors; execute up to the
+//! newest certified ancestor, whose state root the header names; take transactions from the mempool
+//! that are not in the blocks in between.
 //!
 //! **Verifying**: a block is checked against everything that depends on it and its ancestors alone,
 //! and a block that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`]
-//! ahead of the validator's clock waits until it is not. A timestamp only one millisecond after the
-//! parent's never waits, so that a clock that was set back cannot stop the chain. A certificate
-//! that the validator holds bit for bit is not verified again. A new one that verifies is given to
-//! the archive, so that a validator that missed the votes learns from the block that its parent is
-//! final. Last, the header's state root is compared with the validator's own: a different one is
-//! refused and raises an alarm. While the validator has not executed that far it gives no verdict,
-//! and the view passes without its vote.
+//! ahead of the validator's clock waits until it is not; a power may have moved the clocks of all.
+//! A timestamp only one millisecond after the parent's never waits, so that a clock that was set
+//! back cannot stop the chain. A certificate that the validator holds bit for bit is not verified
+//! again. A new one that verifies is given to the archive, so that a validator that missed the
+//! votes learns from the block that its parent is final. Last, the header's state root is compared
+//! with the validator's own: a different one is refused and raises an alarm. While the validator
+//! has not executed that far it gives no verdict, and the view passes without its vote.
 
 use super::{
     Context, Digest, Finalization,
@@ -49,6 +50,7 @@ use futures::StreamExt as _;
 use rand_core::CryptoRng;
 use std::{
     collections::BTreeMap,
+    future::pending,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -184,10 +186,13 @@ impl Application {
             }
         }
         if !self.pace.block_time.is_zero() {
-            let due = since_epoch(parent.inner().header().timestamp_ms) + self.pace.block_time;
+            let ahead = self.ledger.newest().state.ahead_ms();
+            let made = parent.inner().header().timestamp_ms.saturating_sub(ahead);
+            let due = since_epoch(made) + self.pace.block_time;
             let height = parent.inner().header().height.next();
             select! {
                 () = self.fast_forward.spares(height, start) => {},
+                () = self.demanded(above.clone()) => {},
                 () = runtime.sleep_until(due.min(start + self.pace.block_time)) => {},
             }
         }
@@ -212,6 +217,21 @@ impl Application {
         Some(block.digested())
     }
 
+    /// Resolves once transactions get blocks at once and one waits that is not in the blocks above.
+    async fn demanded(&self, above: impl Ancestry<Block>) {
+        let Some(lineage) = self.lineage(above).await else { return pending().await };
+        let mut accepted = self.mempool.accepted();
+        loop {
+            self.fast_forward.automines().await;
+            if !self.transactions(&self.ledger.newest().state, &lineage).is_empty() {
+                return;
+            }
+            if accepted.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+
     async fn verify_block<E: Clock + Spawner + CryptoRng>(
         &mut self,
         mut runtime: E,
@@ -224,21 +244,26 @@ impl Application {
         let (block, parent) = (block.inner().clone(), parent.inner().clone());
         self.sightings.saw(&block);
         let header = block.header();
+        if let Err(refusal) = self.check(&mut runtime, context, &block, &parent, above).await {
+            let (height, hash) = (header.height, block.chain().hash());
+            tracing::warn!(%height, %hash, reason = %refusal, "block refused");
+            return false;
+        }
         // The lowest valid timestamp never waits: the clock may have been set back.
         if header.timestamp_ms > parent.header().timestamp_ms.saturating_add(1) {
-            let earliest = since_epoch(header.timestamp_ms).checked_sub(MAX_LEAD);
+            let made = header.timestamp_ms.saturating_sub(self.ahead_ms(header.executed.height));
+            let earliest = since_epoch(made).checked_sub(MAX_LEAD);
             if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
                 runtime.sleep_until(earliest).await;
             }
         }
-        match self.check(&mut runtime, context, &block, &parent, above).await {
-            Ok(()) => true,
-            Err(refusal) => {
-                let (height, hash) = (header.height, block.chain().hash());
-                tracing::warn!(%height, %hash, reason = %refusal, "block refused");
-                false
-            }
-        }
+        true
+    }
+
+    /// How far the timestamp of a block that names `executed` is ahead of its proposer's clock.
+    fn ahead_ms(&self, executed: Height) -> u64 {
+        let named = self.ledger.at(executed).unwrap_or_else(|| self.ledger.newest());
+        named.state.ahead_ms()
     }
 
     async fn check<E: Clock + Spawner + CryptoRng>(
@@ -257,7 +282,7 @@ impl Application {
             }
             Some(_) => {}
             // Only a validator that is behind can lack this epoch's committee: no verdict.
-            None => std::future::pending().await,
+            None => pending().await,
         }
         self.check_certificates(runtime, block, context)?;
         self.check_transactions(runtime, block).await?;
@@ -373,6 +398,8 @@ impl Application {
         let subset_epoch = self.subset_epoch(header)?;
         let mut proposer = [0; 32];
         proposer.copy_from_slice(context.leader.as_ref());
+        let now = now_ms(runtime).saturating_add(self.ahead_ms(executed.height));
+        let timestamp_ms = now.max(header.timestamp_ms.saturating_add(1));
         let block = chain::Block {
             header: Header {
                 height,
@@ -383,7 +410,7 @@ impl Application {
                     parent_view: context.parent.0.get(),
                 },
                 proposer,
-                timestamp_ms: now_ms(runtime).max(header.timestamp_ms.saturating_add(1)),
+                timestamp_ms,
                 subset_epoch,
                 transactions_root: transactions_root(&transactions),
                 certificates_root: certificates_root(&certificates),
@@ -503,7 +530,7 @@ impl Application {
         match task.await {
             Ok(result) => result,
             // The task ends early only if the whole validator ends: no verdict.
-            Err(_) => std::future::pending().await,
+            Err(_) => pending().await,
         }
     }
 
@@ -534,7 +561,7 @@ impl Application {
         // If that did not get far enough, wait: the archive delivers, or the view ends and drops
         // this future.
         if self.ledger.wait_executed(executed.height).await.is_err() {
-            std::future::pending::<()>().await;
+            pending::<()>().await;
         }
         match self.ledger.agrees(block.chain()) {
             Some(false) => Err(BlockRefusal::StateRoot(executed.height)),

@@ -38,8 +38,8 @@ use cowboy_engine::primitives::Height;
 
 /// The version of what the nodes of a chain agree on: the messages between them and to runners,
 /// blocks, and the rules that execute them. 2: validators tell each other this number first.
-/// 3: actors in Python.
-pub const PROTOCOL: u32 = 3;
+/// 3: actors in Python. 4: powers.
+pub const PROTOCOL: u32 = 4;
 
 /// The consensus library's name for a block: the block's keccak256 hash, in the library's
 /// 32-byte digest type. No SHA-256 is computed.

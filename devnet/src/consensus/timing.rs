@@ -16,7 +16,7 @@ pub struct Pace {
     pub cert_wait: Duration,
 }
 
-/// Lifts the pace of a devnet's proposers for a while. Clones share it.
+/// Lifts the pace of a devnet's proposers, for a while or for transactions. Clones share it.
 ///
 /// It changes only when a proposer proposes. No block's validity depends on it, and no validator
 /// needs to know another's.
@@ -28,12 +28,15 @@ pub struct FastForward(Arc<watch::Sender<Lift>>);
 struct Lift {
     to: Height,
     until: SystemTime,
+    /// Whether a transaction that waits lifts the pace.
+    by_transactions: bool,
 }
 
 impl Default for FastForward {
     /// Everything is paced.
     fn default() -> Self {
-        let none = Lift { to: Height::GENESIS, until: SystemTime::UNIX_EPOCH };
+        let (to, until) = (Height::GENESIS, SystemTime::UNIX_EPOCH);
+        let none = Lift { to, until, by_transactions: false };
         Self(Arc::new(watch::Sender::new(none)))
     }
 }
@@ -47,6 +50,18 @@ impl FastForward {
             lift.to = if in_force { lift.to.max(to) } else { to };
             lift.until = lift.until.max(until);
         });
+    }
+
+    /// Whether a transaction gets a block at once from now on.
+    pub fn automine(&self, on: bool) {
+        self.0.send_modify(|lift| lift.by_transactions = on);
+    }
+
+    /// Resolves once transactions get blocks at once.
+    pub async fn automines(&self) {
+        let mut lifts = self.0.subscribe();
+        let on = lifts.wait_for(|lift| lift.by_transactions).await.is_ok();
+        debug_assert!(on, "the sender lives as long as this future borrows it");
     }
 
     /// Resolves once a block of this height need not wait for its block time, as of `now`.
@@ -114,6 +129,20 @@ mod tests {
         fast_forward.lift(at(31), Height::new(45), at(40));
         assert!(spared(45, 32));
         assert!(!spared(46, 32), "a lift that is over counts no more");
+    }
+
+    #[tokio::test]
+    async fn transactions_lift_the_pace_while_that_is_on() {
+        let fast_forward = FastForward::default();
+        assert!(fast_forward.automines().now_or_never().is_none());
+        fast_forward.automine(true);
+        fast_forward.automines().await;
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        fast_forward.lift(at(10), Height::new(50), at(20));
+        fast_forward.automines().await;
+        fast_forward.automine(false);
+        assert!(fast_forward.automines().now_or_never().is_none());
+        assert!(fast_forward.spares(Height::new(50), at(12)).now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -53,6 +53,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             phase: plan.phase,
             connectivity: plan.connectivity,
             timers: plan.timers.clone(),
+            powers: plan.powers,
             python: plan.python.map(PythonTerms::on),
             tasks: TaskParams { scheme: scheme(plan), bonds: plan.bonds },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),

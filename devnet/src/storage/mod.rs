@@ -365,8 +365,9 @@ fn insert(
         let found = !draw.selection.committee.is_empty();
         statement.execute(params![draw.job_id.0, height, found, to_vec(draw)])?;
     }
-    let mut statement = transaction
-        .prepare_cached("INSERT INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)")?;
+    let mut statement = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)",
+    )?;
     for (job_id, runner, bytes) in &execution.results {
         statement.execute(params![job_id.0, height, runner.0, bytes.as_slice()])?;
     }

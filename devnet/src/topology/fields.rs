@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{executor, telemetry::CollectorUrl, types::same};
 use cowboy_engine::{
-    chain::params::MIN_EPOCH_BLOCKS,
+    chain::params::{MIN_EPOCH_BLOCKS, Powers},
     job::SeedRule,
     presence::{Phase, ThresholdRule},
     primitives::{CBY, Wei},
@@ -83,8 +83,39 @@ pub struct ChainSection {
     pub epoch_blocks: Option<Within<MIN_EPOCH_BLOCKS, { 1 << 32 }>>,
     /// The machine of actors in Python.
     pub python: PythonMachine,
+    /// Whether `governance` has powers beyond the chain's rules.
+    pub powers: PowersRule,
     /// How votes become presence.
     pub presence: PresenceSection,
+}
+
+/// Whether governance has powers beyond the chain's rules; the YAML form of [`Powers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PowersRule {
+    /// It sets balances, code and stores, acts for others, and keeps states to return to.
+    #[default]
+    Allowed,
+    /// It governs parameters and validators only.
+    Refused,
+}
+
+impl From<PowersRule> for Powers {
+    fn from(rule: PowersRule) -> Self {
+        match rule {
+            PowersRule::Allowed => Self::Allowed,
+            PowersRule::Refused => Self::Refused,
+        }
+    }
+}
+
+impl From<Powers> for PowersRule {
+    fn from(powers: Powers) -> Self {
+        match powers {
+            Powers::Allowed => Self::Allowed,
+            Powers::Refused => Self::Refused,
+        }
+    }
 }
 
 /// `chain.presence`: how votes become presence.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{executor, storage::Keep, telemetry::CollectorUrl};
 use cowboy_engine::{
-    chain::params::EPOCH_BLOCKS,
+    chain::params::{EPOCH_BLOCKS, Powers},
     job::SeedRule,
     presence::{Connectivity, Phase, ThresholdRule},
     primitives::{Hash, SecretKey, Wei},
@@ -77,6 +77,8 @@ pub struct Plan {
     pub epoch_blocks: u64,
     /// The tuple of the machine of actors in Python, if the chain has one.
     pub python: Option<Hash>,
+    /// Whether governance has powers beyond the chain's rules.
+    pub powers: Powers,
     /// The number of votes that a runner needs.
     pub threshold_rule: ThresholdRule,
     /// The source of the seeds of draws.
@@ -266,6 +268,7 @@ impl Topology {
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
             python: self.chain.python.settled(),
+            powers: self.chain.powers.into(),
             threshold_rule: self.chain.presence.threshold_rule.into(),
             selection_seed: self.selection.seed.into(),
             phase: self.migration.phase.into(),
@@ -468,6 +471,7 @@ impl Plan {
                 seed: within(self.seed),
                 epoch_blocks: Some(within(self.epoch_blocks)),
                 python: self.python.map_or(PythonMachine::Off, PythonMachine::Tuple),
+                powers: self.powers.into(),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
             selection: SelectionSection { seed: self.selection_seed.into() },

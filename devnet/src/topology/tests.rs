@@ -228,7 +228,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "chain:\n  blocktime: 1s\n",
         "devnet.yaml:2: chain: unknown field `blocktime`, expected one of `name`, `block_time`, \
-         `seed`, `epoch_blocks`, `python`, `presence`",
+         `seed`, `epoch_blocks`, `python`, `powers`, `presence`",
     );
     check(
         "chain:\n  epoch_blocks: 3\n",

@@ -28,6 +28,14 @@ pub struct AdvanceRequest {
     pub within_ms: u64,
 }
 
+/// Whether transactions get blocks at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Automine {
+    /// Whether a transaction that waits gets a block without waiting for the block time.
+    pub on: bool,
+}
+
 /// Blocks that are not paced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Advance {
@@ -80,6 +88,10 @@ pub struct Parameters {
     pub python: Option<PythonParameters>,
     /// How tasks are proved.
     pub proofs: ProofParameters,
+    /// How far the timestamps of new blocks are ahead of the clocks of their proposers, in
+    /// milliseconds.
+    #[serde(default)]
+    pub ahead_ms: u64,
 }
 
 /// The machine of actors in Python, and what its work costs.
@@ -205,6 +217,15 @@ pub enum TransactionStatus {
     Dropped,
 }
 
+/// A state that the chain keeps to return to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StateSnapshot {
+    /// Its number.
+    pub snapshot: u64,
+    /// The block after which the state is kept.
+    pub height: u64,
+}
+
 /// A transaction and its receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Transaction {
@@ -218,6 +239,9 @@ pub struct Transaction {
     pub sender: AddressText,
     /// The sender's name, where the devnet knows one.
     pub sender_name: Option<String>,
+    /// The account in whose name the sender, a system deployer, acted; absent: its own, or pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_as: Option<AddressText>,
     /// The number of the sender's transactions before it.
     pub nonce: u64,
     /// The most wei that timers scheduled under it may ever take from the sender; absent: nothing.

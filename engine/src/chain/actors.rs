@@ -55,6 +55,11 @@ impl Actor {
         self.new_owner.unwrap_or(self.deployer)
     }
 
+    /// The same actor, with its loading paid for `blocks` later.
+    pub const fn later(self, blocks: u64) -> Self {
+        Self { loaded_at: self.loaded_at.after(blocks), ..self }
+    }
+
     /// The actor after a call at `height`; `None` if the call does not change it.
     pub const fn called_at(self, height: Height) -> Option<Self> {
         let since = height.since(self.loaded_at);

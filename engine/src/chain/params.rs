@@ -6,7 +6,10 @@ use crate::{
     fees::meter::GENESIS_BASEFEE,
     job::SeedRule,
     presence::{Connectivity, Phase, ThresholdRule},
-    primitives::{Address, Hash, Wei},
+    primitives::{
+        Address, Hash, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
     record, timer,
 };
 
@@ -43,6 +46,39 @@ impl PythonTerms {
     }
 }
 
+/// Whether system deployers have [powers](super::transaction::Payload::ActAs) that chains with
+/// money of worth do not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Powers {
+    #[default]
+    Allowed,
+    Refused,
+}
+
+/// Left out of a record while they are allowed.
+impl Encode for Powers {
+    fn encode(&self, w: &mut Writer) {
+        w.text("refused");
+    }
+
+    fn is_absent(&self) -> bool {
+        *self == Self::Allowed
+    }
+}
+
+impl Decode for Powers {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.text(16)? {
+            "refused" => Ok(Self::Refused),
+            _ => Err(DecodeError::Invalid("powers are refused, or left out")),
+        }
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self::Allowed)
+    }
+}
+
 record! {
     /// Parameters of a chain.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,5 +102,8 @@ record! {
         pub epoch_blocks: u64 = EPOCH_BLOCKS,
         /// Accounts that may send system instructions and govern parameters, ascending.
         pub system_deployers: Vec<Address> = Vec::new(),
+        /// Whether they may also change balances, code and stores, act as other accounts, and mark
+        /// the state and return to it.
+        pub powers: Powers = Powers::Allowed,
     }
 }

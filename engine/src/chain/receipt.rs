@@ -68,6 +68,8 @@ pub struct Receipt {
     pub transaction: Hash,
     /// The signer; zero if the signature recovers no account.
     pub sender: Address,
+    /// The account in whose name the signer acted, by a [power](super::Payload::ActAs).
+    pub acted_as: Option<Address>,
     pub status: ReceiptStatus,
     /// Cycles paid for.
     pub cycles: Cycles,
@@ -82,7 +84,18 @@ pub struct Receipt {
     /// Absent unless the transaction deploys or calls an actor.
     pub actor: Option<ActorReceipt>,
 }
-record!(Receipt { transaction, sender, status, cycles, unused, cells, burned, tip, actor });
+record!(Receipt {
+    transaction,
+    sender,
+    acted_as,
+    status,
+    cycles,
+    unused,
+    cells,
+    burned,
+    tip,
+    actor
+});
 
 record! {
     /// The outcome of one timer that fired.

@@ -2,14 +2,17 @@
 
 mod actors;
 mod genesis;
+mod marks;
 mod money;
 mod root;
 mod tasks;
 mod timers;
 
+pub use marks::{MAX_MARKS, Mark, MarkError};
 pub use money::{Burned, MoneyError, Supply};
 pub use root::{PARTS, Part};
 
+use self::marks::Marks;
 use super::{
     actors::{Actor, ActorCode, StoreKey},
     block::Header,
@@ -82,6 +85,17 @@ pub(super) struct PendingMessage {
     pub(super) cause: Hash,
 }
 record!(PendingMessage { from, to, payload, cause });
+
+/// A clock of blocks that was moved ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ahead {
+    pub(super) ms: u64,
+    /// The block that moved it last.
+    pub(super) since: Height,
+    /// How far ahead it was before, in milliseconds.
+    pub(super) before: u64,
+}
+record!(Ahead { ms, since, before });
 
 /// Messages that wait, in the order in which they were sent. A state leaves them out when there are
 /// none.
@@ -172,6 +186,8 @@ record! {
         pub(super) migration: Migration,
         pub(super) connectivity: Connectivity,
         pub(super) bonds: Bonds,
+        pub(super) marks: Marks,
+        pub(super) ahead: Option<Ahead>,
     }
 }
 
@@ -186,6 +202,20 @@ impl State {
 
     pub fn head(&self) -> &Header {
         &self.head
+    }
+
+    /// How far ahead of its proposer's clock a block's timestamp is, in milliseconds, if the block
+    /// names this state as executed.
+    pub fn ahead_ms(&self) -> u64 {
+        self.ahead.map_or(0, |ahead| ahead.ms)
+    }
+
+    /// When the head was proposed, by its proposer's clock, in Unix ms.
+    pub fn proposed_ms(&self) -> u64 {
+        let ahead = self.ahead.map_or(0, |ahead| {
+            if self.head.executed.height < ahead.since { ahead.before } else { ahead.ms }
+        });
+        self.head.timestamp_ms.saturating_sub(ahead)
     }
 
     pub fn height(&self) -> Height {

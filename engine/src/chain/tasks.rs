@@ -239,6 +239,23 @@ pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
     keccak256(&[b"cowboy/task-statement/v1", &task_id.0, &inputs.0]).0
 }
 
+impl Task {
+    /// The same task, with the times that are still ahead of it `blocks` later.
+    fn later(self, blocks: u64) -> Self {
+        if self.has_ended() {
+            return self;
+        }
+        let claim = self
+            .claim
+            .map(|claim| TaskClaim { expires_at: claim.expires_at.after(blocks), ..claim });
+        let commitment = self.commitment.map(|commitment| TaskCommitment {
+            expires_at: commitment.expires_at.map(|last| last.after(blocks)),
+            ..commitment
+        });
+        Self { deadline: self.deadline.after(blocks), claim, commitment, ..self }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tasks {
     pub by_id: Map<Hash, Task>,
@@ -246,6 +263,17 @@ pub(super) struct Tasks {
     pub open: Map<(Height, Hash), Wei>,
 }
 record!(Tasks { by_id, open });
+
+impl Tasks {
+    /// The same, `blocks` later.
+    pub fn later(self, blocks: u64) -> Self {
+        let mut open = Map::new();
+        for ((deadline, id), reward) in self.open.iter() {
+            open.insert((deadline.after(blocks), *id), *reward);
+        }
+        Self { by_id: self.by_id.map_values(|task| task.later(blocks)), open }
+    }
+}
 
 /// How tasks are proved, fixed at genesis, and the initial values of the governed bond parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,6 +30,7 @@ mod failures;
 mod jobs;
 mod migration;
 mod modes;
+mod powers;
 mod python;
 mod seeds;
 mod tasks;

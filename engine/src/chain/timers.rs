@@ -151,6 +151,24 @@ impl Decode for Parked {
 }
 
 impl Timers {
+    /// The same, `blocks` later, in the state of block `now`.
+    pub(super) fn later(self, blocks: u64, now: Height) -> Self {
+        let Self { queue, mut lane, fairness, auction, desk: _ } = self;
+        lane.policy_since = lane.policy_since.after(blocks);
+        lane.bid_refused_from = lane.bid_refused_from.after(blocks);
+        lane.capped_from = lane.capped_from.after(blocks);
+        for proposal in &mut lane.pending {
+            proposal.height = proposal.height.after(blocks);
+        }
+        let (queue, fairness) = (queue.later(blocks, now), fairness.later(blocks));
+        Self { queue, lane, fairness, auction, desk: Parked::default() }
+    }
+
+    /// The same, without the working memory.
+    pub(super) fn at_rest(&self) -> Self {
+        Self { desk: Parked::default(), ..self.clone() }
+    }
+
     pub(super) fn genesis(params: &Params) -> Self {
         let mut timers = Self {
             queue: Queue::default(),

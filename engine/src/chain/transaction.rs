@@ -5,11 +5,12 @@ mod payload;
 
 pub use excuse::Excuse;
 pub use payload::{
-    CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, DeployPython, ExtendTimer,
-    GrantEntitlement, InitCall, MAX_SALT, Payload, RegisterRunner, RemoveValidator,
-    ReportEquivocation, ReportFailure, Reveal, RevealResults, RevokeEntitlement, SetParameter,
-    SetPhase, SignedCommitment, SlashRunner, SubmitResult, Transfer, TransferOwnership,
-    UpdateRunner, UpdateTimerConfig,
+    ActAs, ActedPayload, AdvanceTime, CallActor, CancelJob, CancelTimer, CommitResult, DeployActor,
+    DeployPython, ExtendTimer, ForgetMark, GrantEntitlement, InitCall, MAX_SALT, Payload,
+    RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure, ReturnToMark, Reveal,
+    RevealResults, RevokeEntitlement, SetBalance, SetCode, SetParameter, SetPhase, SetState,
+    SignedCommitment, SlashRunner, SubmitResult, Transfer, TransferOwnership, UpdateRunner,
+    UpdateTimerConfig,
 };
 
 use crate::{

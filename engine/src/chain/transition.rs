@@ -12,6 +12,7 @@
 //! 6. Actors are called back about the ends of jobs, in the order in which the jobs ended.
 //! 7. Tasks whose deadline has passed expire.
 //! 8. Basefees and governed parameters are set for H + 1; tips are paid to the proposer.
+//! 9. The state is marked, or returns to a mark, if a transaction asked for that.
 //!
 //! A failing transaction changes only its fee and nonce, except that a completion with a refused
 //! proof ends its commitment. A transaction whose nonce, chain id, signature or fee cap is invalid
@@ -26,6 +27,7 @@ mod jobs;
 pub(super) mod lane;
 mod messages;
 mod penalties;
+mod powers;
 mod results;
 mod tasks;
 mod timers;
@@ -67,6 +69,7 @@ use crate::{
 };
 use actors::{ActorEffects, BlockContext};
 use lane::OpenLane;
+use powers::Marking;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Maximum length of an error's text in a receipt, in bytes: a failing actor chooses its own text.
@@ -190,6 +193,8 @@ enum TransactionFailure {
     Task(#[from] TaskError),
     #[error(transparent)]
     Ownership(#[from] transactions::OwnershipError),
+    #[error(transparent)]
+    Power(#[from] powers::PowerError),
 }
 
 /// What a test of actors sees of a block, in addition to its execution.
@@ -254,6 +259,7 @@ fn run(
         results: Vec::new(),
         revealed: BTreeMap::new(),
         told: Vec::new(),
+        marking: None,
         watch,
     };
     run.state.head = Arc::new(header.clone());
@@ -282,6 +288,7 @@ fn run(
     run.call_back();
     run.expire_tasks();
     let lane = run.settle(lane);
+    run.finish_marking();
     let Run { state, events, fires, bids, results, told, watch, .. } = run;
     let execution =
         Execution { state, receipts, fires, lane, bids, events, derived, draws, results, told };
@@ -313,6 +320,8 @@ struct Run<'a> {
     /// Jobs with results revealed in this block, and whether their aggregator revealed them.
     revealed: BTreeMap<Hash, bool>,
     told: Vec<Told>,
+    /// What becomes of the state at the block's end.
+    marking: Option<Marking>,
     watch: Option<Watch>,
 }
 

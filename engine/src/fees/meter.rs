@@ -45,6 +45,11 @@ pub const fn timer(payload: usize) -> Charge {
 }
 /// A system instruction: a record or a parameter.
 pub const SYSTEM: Charge = Charge { cycles: 5_000, cells: 100 };
+
+/// A system instruction that writes this many bytes to a store.
+pub const fn set_state(bytes: usize) -> Charge {
+    Charge { cells: SYSTEM.cells + bytes as u64, ..SYSTEM }
+}
 /// A registration: a record of a few hundred bytes and a place in the order.
 pub const REGISTER_RUNNER: Charge = Charge { cycles: 50_000, cells: 1_000 };
 /// A change of a registration: its record, rewritten.

@@ -28,6 +28,11 @@ impl MruRecord {
         now.since(self.set_at) <= ttl
     }
 
+    /// The same record, set `blocks` later.
+    pub const fn later(self, blocks: u64) -> Self {
+        Self { set_at: self.set_at.after(blocks), ..self }
+    }
+
     pub fn to_bytes(&self) -> [u8; 28] {
         let mut bytes = [0; 28];
         let (runner, set_at) = bytes.split_at_mut(20);

@@ -103,6 +103,13 @@ pub struct Withheld {
 }
 record!(Withheld { closed, due, fine, commitments });
 
+impl Withheld {
+    /// The same, `blocks` later.
+    pub fn later(self, blocks: u64) -> Self {
+        Self { closed: self.closed.after(blocks), due: self.due.after(blocks), ..self }
+    }
+}
+
 /// The close of the time for commitments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
@@ -336,6 +343,30 @@ impl Job {
             attempt,
             equivocated: Vec::new(),
         }
+    }
+
+    /// The same job, with the times that count while it is open `blocks` and `ms` later. Facts
+    /// stay: the blocks that submitted it, drew its runners and ended it.
+    pub fn later(mut self, blocks: u64, ms: u64) -> Self {
+        let delay = |timestamp_ms: &mut u64| *timestamp_ms = timestamp_ms.saturating_add(ms);
+        match &mut self.status {
+            JobStatus::Running(round) | JobStatus::Committed(round) => {
+                delay(&mut round.assignment.timestamp_ms);
+                for commitment in &mut round.commitments {
+                    delay(&mut commitment.timestamp_ms);
+                }
+                if let Some(closing) = &mut round.closing {
+                    closing.height = closing.height.after(blocks);
+                }
+            }
+            JobStatus::Assigned(assignment) => delay(&mut assignment.timestamp_ms),
+            JobStatus::Pending => {}
+            JobStatus::Verified(..) | JobStatus::Failed(_) | JobStatus::Cancelled(_) => {
+                return self;
+            }
+        }
+        self.attempt.since = self.attempt.since.after(blocks);
+        self
     }
 
     /// The last block of the attempt in which results count.

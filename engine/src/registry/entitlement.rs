@@ -39,6 +39,14 @@ pub struct Entitlements {
 }
 
 impl Entitlements {
+    /// The same, with memberships that end `blocks` later.
+    pub fn later(mut self, blocks: u64) -> Self {
+        self.members = self.members.map_values(|Membership { valid_until }| Membership {
+            valid_until: valid_until.map(|until| until.after(blocks)),
+        });
+        self
+    }
+
     /// Makes `runner` a member of `pool`; the first grant makes `sender` its owner.
     pub fn grant(
         &mut self,

@@ -197,6 +197,15 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// The same, with heartbeats that came `blocks` later.
+    pub fn later(mut self, blocks: u64) -> Self {
+        self.runners = self.runners.map_values(|runner| Runner {
+            last_heartbeat: runner.last_heartbeat.after(blocks),
+            ..runner
+        });
+        self
+    }
+
     /// A runner's record, even if it left.
     pub fn get(&self, runner: &Address) -> Option<&Runner> {
         self.runners.get(runner)

@@ -58,6 +58,16 @@ impl Fairness {
         }
     }
 
+    /// The same fires, `blocks` later.
+    pub fn later(mut self, blocks: u64) -> Self {
+        let mut moved = Map::new();
+        for (height, fires) in self.blocks.iter() {
+            moved.insert(height.after(blocks), fires.clone());
+        }
+        self.blocks = moved;
+        self
+    }
+
     pub fn recent(&self, key: &Address) -> u64 {
         self.sums.get(key).copied().unwrap_or(0)
     }

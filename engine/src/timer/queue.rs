@@ -170,6 +170,23 @@ impl Queue {
         self.counts.of(actor)
     }
 
+    /// The same timers, `blocks` later, in the state of block `now`.
+    pub fn later(&self, blocks: u64, now: Height) -> Self {
+        let (next_seq, epoch) = (self.next_seq, epoch(now));
+        let mut queue = Self { next_seq, epoch, ..Self::default() };
+        for timer in self.iter() {
+            let timer = Timer {
+                height: timer.height.after(blocks),
+                expires_at: timer.expires_at.after(blocks),
+                scheduled_at: timer.scheduled_at.after(blocks),
+                ..timer
+            };
+            queue.book.insert(&timer);
+            queue.enter(&timer);
+        }
+        queue
+    }
+
     /// In order of id.
     pub fn iter(&self) -> impl Iterator<Item = Timer> {
         self.book.iter()

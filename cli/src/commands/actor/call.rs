@@ -12,7 +12,7 @@ use crate::{
     commands::{
         account::Inclusion,
         timer::allowance,
-        transaction::{self, Signer, TransactionLimits, reason},
+        transaction::{self, Author, TransactionLimits, reason},
     },
     complete,
     context::{Context, Deadline},
@@ -49,10 +49,8 @@ pub struct Call {
     /// Amount to send with the call: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     value: Wei,
-    /// The account that calls and pays: a name, or an address whose key is in the devnet's folder
-    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    from: String,
+    #[command(flatten)]
+    author: Author,
     /// Maximum cycles, on top of the 21,000 of every transaction [default: from a trial run]
     #[arg(long, value_name = "N")]
     cycles: Option<u64>,
@@ -145,10 +143,11 @@ impl Call {
             }
             return Ok(());
         }
-        let signer = Signer::find(&devnet, &self.from)?;
+        let signer = self.author.signer(&devnet, &client).await?;
         let actor = address_of(&client, &self.actor).await?;
         let budget = Some(self.budget(&client, &payload).await?);
-        let limits = TransactionLimits { budget, timer_allowance: self.timer_allowance };
+        let timer_allowance = self.timer_allowance;
+        let limits = TransactionLimits { budget, timer_allowance, ..TransactionLimits::default() };
         let (handler, value) = (self.handler, self.value);
         let payload = Payload::CallActor(CallActor { actor, handler, payload, value });
         let deadline = Deadline::after(self.inclusion.timeout);
@@ -225,7 +224,7 @@ impl Call {
         ask_agent: bool,
     ) -> Result<DryRun, CliError> {
         let request = DryRunRequest {
-            sender: self.from.clone(),
+            sender: self.author.account().to_owned(),
             handler: self.handler.clone(),
             payload: Text(Bytes(payload.to_vec())),
             value: Text(self.value),

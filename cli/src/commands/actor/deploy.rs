@@ -9,15 +9,13 @@ use crate::{
     commands::{
         account::Inclusion,
         naming::Naming,
-        transaction::{self, Signer, TransactionLimits},
+        transaction::{self, Author, TransactionLimits},
     },
-    complete,
     context::{Context, Deadline},
     error::CliError,
     output::{Document, amount, fields, named},
 };
 use clap::Args;
-use clap_complete::ArgValueCandidates;
 use cowboy_devnet::types::{
     AddressText, AmountText, HashText, NamedKind, Text, Transaction, Usage,
 };
@@ -35,10 +33,8 @@ use std::path::PathBuf;
 pub struct Deploy {
     /// The module's file, in Python if its name ends in .py; - for the standard input
     file: PathBuf,
-    /// The account that pays: a name, or an address whose key is in the devnet's folder
-    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    from: String,
+    #[command(flatten)]
+    author: Author,
     #[command(flatten)]
     naming: Naming,
     #[command(flatten)]
@@ -80,7 +76,7 @@ impl Deploy {
         }
         let source = ModuleSource::read(&self.file)?;
         let (devnet, client) = cx.devnet_and_client()?;
-        let signer = Signer::find(&devnet, &self.from)?;
+        let signer = self.author.signer(&devnet, &client).await?;
         self.naming.check(&client, NamedKind::Actor).await?;
         // Refuse here what the chain would refuse, before it costs a fee.
         let parameters = client.parameters().await?;
@@ -93,7 +89,7 @@ impl Deploy {
         let code = ActorCode::hash(Language::Starlark, &source.text);
         let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
-        let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
+        let limits = TransactionLimits { budget: Some(budget), ..TransactionLimits::default() };
         let executed =
             transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         let transaction = executed.succeeded()?;
@@ -109,7 +105,7 @@ impl Deploy {
     async fn run_python(self, cx: &Context) -> Result<(), CliError> {
         let source = ModuleSource::read(&self.file)?;
         let (devnet, client) = cx.devnet_and_client()?;
-        let signer = Signer::find(&devnet, &self.from)?;
+        let signer = self.author.signer(&devnet, &client).await?;
         self.naming.check(&client, NamedKind::Actor).await?;
         if client.parameters().await?.python.is_none() {
             return Err(python::no_machine());
@@ -118,7 +114,7 @@ impl Deploy {
         let (deployment, budget) = self.python.deployment(source.text)?;
         let payload = Payload::DeployPython(deployment.clone());
         let deadline = Deadline::after(self.inclusion.timeout);
-        let limits = TransactionLimits { budget: Some(budget), timer_allowance: None };
+        let limits = TransactionLimits { budget: Some(budget), ..TransactionLimits::default() };
         let executed =
             transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         let transaction = executed.succeeded()?;
@@ -138,8 +134,11 @@ impl Deployed {
         Self {
             actor: actor.into(),
             name,
-            deployer: transaction.sender,
-            deployer_name: transaction.sender_name.clone(),
+            deployer: transaction.acted_as.unwrap_or(transaction.sender),
+            deployer_name: transaction
+                .sender_name
+                .clone()
+                .filter(|_| transaction.acted_as.is_none()),
             code,
             handlers,
             transaction: transaction.hash,

@@ -6,6 +6,7 @@ pub(super) mod check;
 pub(super) mod deploy;
 mod logs;
 mod module;
+mod powers;
 mod pytest;
 mod python;
 mod show;
@@ -15,7 +16,7 @@ pub use show::{receipt_fields, receipt_log};
 
 use crate::{
     args,
-    commands::transaction::{self, Signer},
+    commands::transaction::{self, Author},
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
@@ -77,6 +78,14 @@ pub enum Actor {
     /// Without --cycles and --cells the call is tried on the newest state first. If it would fail
     /// there, it is not sent; otherwise its limits are what the trial used and a quarter more.
     Call(call::Call),
+    /// Replace an actor's code, for a test; its store stays, and `init` is not called
+    ///
+    /// Governance signs; a chain whose genesis refuses powers refuses it.
+    SetCode(powers::SetActorCode),
+    /// Set or remove an entry of an actor's store, for a test
+    ///
+    /// Governance signs; a chain whose genesis refuses powers refuses it.
+    SetState(powers::SetActorState),
     /// Hand an actor in Python over to another owner
     Transfer {
         /// The actor: a name, its address or enough of its beginning, or latest
@@ -85,10 +94,8 @@ pub enum Actor {
         /// The new owner: an account's name, or an address
         #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
         to: String,
-        /// The owner, who signs: a name, or an address whose key is in the devnet's folder
-        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
-        from: String,
+        #[command(flatten)]
+        author: Author,
         /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
         timeout: Duration,
@@ -111,9 +118,9 @@ impl Actor {
                 let query = StoreQuery { prefix, from, limit: Some(limit) };
                 cx.ui.document(&cx.client()?.actor(&actor, &query).await?)
             }
-            Self::Transfer { actor, to, from, timeout } => {
+            Self::Transfer { actor, to, author, timeout } => {
                 let (devnet, client) = cx.devnet_and_client()?;
-                let signer = Signer::find(&devnet, &from)?;
+                let signer = author.signer(&devnet, &client).await?;
                 let address = address_of(&client, &actor).await?;
                 let owner = *client.account(&to).await?.address;
                 let transfer = TransferOwnership { actor: address, owner };
@@ -123,6 +130,8 @@ impl Actor {
                 let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
                 cx.ui.document(&client.actor(&address.to_string(), &query).await?)
             }
+            Self::SetCode(set) => set.run(cx).await,
+            Self::SetState(set) => set.run(cx).await,
             Self::Call(call) => call.run(cx).await,
             Self::Logs(logs) => logs.run(cx).await,
         }
@@ -149,7 +158,11 @@ const fn with_margin(cycles: u64, cells: u64) -> Budget {
 /// An actor's failure. The first line of `message` is the error, the others are the stack.
 fn failure(message: &str) -> CliError {
     let mut lines = message.lines().map(str::trim);
-    let error = CliError::new(Exit::Rejected, lines.next().unwrap_or_default());
+    let first = lines.next().unwrap_or_default();
+    let name = first.split_once(": ").map(|(name, _)| name);
+    let name = name.filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric()));
+    let error = CliError::new(Exit::Rejected, first);
+    let error = CliError { name: name.map(str::to_owned), ..error };
     let stack: Vec<_> = lines.collect();
     let error = if stack.is_empty() { error } else { error.detail(stack.join(", ")) };
     match Shortfall::in_text(message) {

@@ -122,7 +122,7 @@ impl CallPayload {
 }
 
 /// The bytes of a text, or the CBOR of its JSON for an actor in Python.
-async fn of_text(client: &Client, actor: &str, text: &str) -> Result<Vec<u8>, CliError> {
+pub(super) async fn of_text(client: &Client, actor: &str, text: &str) -> Result<Vec<u8>, CliError> {
     let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
     if client.actor(actor, &query).await?.language != Language::Python.name() {
         return Ok(text.as_bytes().to_vec());

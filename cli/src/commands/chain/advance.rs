@@ -1,4 +1,4 @@
-//! `chain advance`: makes blocks without waiting for the block time.
+//! `chain advance` and `chain automine`: make blocks without waiting for the block time.
 
 use crate::{
     args,
@@ -6,7 +6,8 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, fields, millis, to_ms},
 };
-use clap::Args;
+use clap::{Args, ValueEnum};
+use cowboy_devnet::types::Automine;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -71,5 +72,35 @@ impl Document for Advanced {
 
     fn id(&self) -> String {
         self.to.to_string()
+    }
+}
+
+/// `chain automine`.
+#[derive(Debug, Args)]
+pub struct Mining {
+    /// Whether transactions get blocks at once
+    #[arg(value_enum)]
+    state: OnOrOff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnOrOff {
+    On,
+    Off,
+}
+
+impl Mining {
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        cx.ui.document(&cx.client()?.automine(self.state == OnOrOff::On).await?)
+    }
+}
+
+impl Document for Automine {
+    fn text(&self) -> String {
+        fields(&[("automine", self.id())])
+    }
+
+    fn id(&self) -> String {
+        if self.on { "on" } else { "off" }.to_owned()
     }
 }

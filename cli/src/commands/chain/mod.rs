@@ -2,6 +2,7 @@
 
 pub(super) mod advance;
 pub(super) mod params;
+pub(super) mod powers;
 mod verify;
 
 use super::{
@@ -70,6 +71,26 @@ pub enum Chain {
     /// the command has ended.
     #[command(visible_alias = "mine")]
     Advance(advance::Advance),
+    /// Give each transaction a block at once, or no longer
+    ///
+    /// Without transactions, blocks come at the block time: with devnet up --block-time 60s, hardly
+    /// any. A devnet that starts again begins with off.
+    Automine(advance::Mining),
+    /// Keep the state after a new block, so that chain revert can return to it
+    ///
+    /// At most 16 are kept at a time. They are part of the chain: every validator keeps them.
+    Snapshot(powers::KeepState),
+    /// The snapshots that are kept
+    Snapshots,
+    /// Return to the state of a snapshot, in place: balances, actors, timers, jobs, runners
+    ///
+    /// The chain goes on: heights, timestamps and nonces do not go back, and what was due in five
+    /// blocks is due in five blocks again. The snapshot stays; later ones are forgotten.
+    Revert(powers::Revert),
+    /// Forget a snapshot, and list those that are left
+    Forget(powers::Forget),
+    /// Move the timestamps of new blocks ahead, for a test; they never go back
+    Time(powers::Time),
     /// Write a proof of the value that the state has under a key, or of its absence
     ///
     /// The proof is a file with a block's header and certificate, so that others can check it
@@ -112,6 +133,12 @@ impl Chain {
         match self {
             Self::Params(params) => params.run(cx).await,
             Self::Advance(advance) => advance.run(cx).await,
+            Self::Automine(automine) => automine.run(cx).await,
+            Self::Snapshot(snapshot) => snapshot.run(cx).await,
+            Self::Snapshots => cx.ui.list(&cx.client()?.state_snapshots().await?),
+            Self::Revert(revert) => revert.run(cx).await,
+            Self::Forget(forget) => forget.run(cx).await,
+            Self::Time(time) => time.run(cx).await,
             Self::Prove { kind, key, wanted } => proof::prove(cx, &kind, key, wanted).await,
             Self::Verify(proof) => verify::run(cx, proof).await,
             Self::Head => cx.ui.document(&cx.client()?.head().await?),
@@ -252,9 +279,9 @@ impl Document for Transaction {
             ("status", status(self.status).to_owned()),
             ("kind", self.kind.clone()),
             ("sender", named(self.sender_name.as_deref(), &self.sender)),
-            ("nonce", self.nonce.to_string()),
-            ("payload", data(&self.payload)),
         ];
+        lines.extend(self.acted_as.map(|account| ("acted as", account.to_string())));
+        lines.extend([("nonce", self.nonce.to_string()), ("payload", data(&self.payload))]);
         if let Some(allowance) = &self.timer_allowance {
             lines.push(("timers may take", amount(**allowance)));
         }

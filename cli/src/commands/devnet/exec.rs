@@ -77,7 +77,11 @@ impl Exec {
             Ok(begun) => begun,
             Err(error) => {
                 remove(&devnet).await?;
-                return Err(error);
+                return Err(match error.exit {
+                    // The devnet that other commands would be asked about is gone.
+                    Exit::TimedOut => error.hint("give it longer with --timeout"),
+                    _ => error,
+                });
             }
         };
         let ended = run(&self.command, &devnet, &mut ends).await;

@@ -14,7 +14,7 @@ use submit::wait_until_final;
 use crate::{
     args,
     commands::{
-        transaction::{self, Signer},
+        transaction::{self, Author, Signer},
         trust,
     },
     complete,
@@ -25,6 +25,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
+    client::Client,
     topology::GOVERNANCE,
     types::{HashText, JobQuery, JobStatus},
     verification::{Filters, selection},
@@ -43,10 +44,8 @@ pub enum Job {
     Cancel {
         #[command(flatten)]
         which: WhichJob,
-        /// The account that submitted it, or that deployed the actor which did
-        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-        #[arg(add = ArgValueCandidates::new(complete::accounts))]
-        from: String,
+        #[command(flatten)]
+        author: Author,
         /// Maximum time to wait for its block
         #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
         timeout: Duration,
@@ -129,13 +128,17 @@ impl Job {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Submit(submit) => submit.run(cx).await,
-            Self::Cancel { which: WhichJob { job }, from, timeout } => {
+            Self::Cancel { which: WhichJob { job }, author, timeout } => {
+                let (devnet, client) = cx.devnet_and_client()?;
+                let signer = author.signer(&devnet, &client).await?;
                 let payload = |job_id| Payload::CancelJob(CancelJob { job_id });
-                transact(cx, &job, &from, timeout, payload).await
+                transact(cx, (&client, &signer), &job, timeout, payload).await
             }
             Self::Slash { which: WhichJob { job }, from, timeout } => {
+                let (devnet, client) = cx.devnet_and_client()?;
+                let signer = Signer::find(&devnet, &from)?;
                 let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
-                transact(cx, &job, &from, timeout, payload).await
+                transact(cx, (&client, &signer), &job, timeout, payload).await
             }
             Self::Answer(answer) => answer.run(cx).await,
             Self::Explain(explain) => explain.run(cx).await,
@@ -184,16 +187,14 @@ impl Job {
 
 async fn transact(
     cx: &Context,
+    (client, signer): (&Client, &Signer),
     job: &str,
-    from: &str,
     timeout: Duration,
     payload: impl FnOnce(Hash) -> Payload,
 ) -> Result<(), CliError> {
-    let (devnet, client) = cx.devnet_and_client()?;
-    let signer = Signer::find(&devnet, from)?;
     let job_id: HashText = client.job(job).await?.job_id;
     let job = job_id.to_string();
     let payload = payload(*job_id);
-    transaction::execute(cx.ui, &client, &signer, payload, Deadline::after(timeout)).await?;
+    transaction::execute(cx.ui, client, signer, payload, Deadline::after(timeout)).await?;
     cx.ui.document(&client.job(&job).await?)
 }

@@ -151,7 +151,7 @@ impl Submit {
             (None, None) => unreachable!("clap requires one of them"),
         };
         let (devnet, client) = cx.devnet_and_client()?;
-        let signer = Signer::find(&devnet, &sending.from)?;
+        let signer = sending.author.signer(&devnet, &client).await?;
         let deadline = Deadline::after(sending.timeout);
         // Refuse here what the chain would refuse, before it costs a fee.
         spec.check().map_err(|error| CliError::new(Exit::Rejected, error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use crate::{
     args,
-    commands::naming::Naming,
+    commands::{naming::Naming, transaction::Author},
     complete,
     error::{CliError, Exit},
 };
@@ -23,10 +23,8 @@ use std::time::Duration;
 /// The paying account, and whether to wait for the result.
 #[derive(Debug, Args)]
 pub struct Sending {
-    /// The account that pays: a name, or an address whose key is in the devnet's folder
-    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    pub from: String,
+    #[command(flatten)]
+    pub author: Author,
     /// Wait for the result
     #[arg(long)]
     pub wait: bool,

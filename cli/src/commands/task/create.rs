@@ -3,7 +3,6 @@
 use super::{Sender, send};
 use crate::{
     args::{self, HeightArg},
-    commands::transaction::Signer,
     complete,
     context::Context,
     error::{CliError, Exit},
@@ -56,7 +55,7 @@ impl Create {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let until = self.sender.deadline();
         let (devnet, client) = cx.devnet_and_client()?;
-        let signer = Signer::find(&devnet, &self.sender.from)?;
+        let signer = self.sender.author.signer(&devnet, &client).await?;
         let expected = self.expect.as_deref();
         let expected =
             expected.map(|text| args::payload(text, MAX_RETURN_BYTES as usize)).transpose()?;

@@ -8,7 +8,7 @@ use crate::{
     args,
     commands::{
         account::Inclusion,
-        transaction::{self, Signer},
+        transaction::{self, Author, Signer},
     },
     complete,
     context::{Context, Deadline},
@@ -140,10 +140,8 @@ async fn send(
 /// The account that signs, and the time limit.
 #[derive(Debug, clap::Args)]
 struct Sender {
-    /// The account that signs: the name or address of one of the devnet's
-    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    from: String,
+    #[command(flatten)]
+    author: Author,
     #[command(flatten)]
     inclusion: Inclusion,
 }
@@ -164,7 +162,7 @@ impl Sender {
     async fn begin(&self, cx: &Context, task: &str) -> Result<Begun, CliError> {
         let deadline = self.deadline();
         let (devnet, client) = cx.devnet_and_client()?;
-        let signer = Signer::find(&devnet, &self.from)?;
+        let signer = self.author.signer(&devnet, &client).await?;
         let task = client.chain_task(task).await?;
         Ok(Begun { deadline, devnet, client, signer, task })
     }

@@ -135,7 +135,9 @@ impl Complete {
             return Err(CliError::new(Exit::Rejected, what)
                 .detail(format!(
                     "{} has committed to {}, {} and this output give {committed}",
-                    commitment.agent, commitment.output_commitment, self.sender.from
+                    commitment.agent,
+                    commitment.output_commitment,
+                    self.sender.author.account()
                 ))
                 .hint("the same RESULT and --from as with `task commit`"));
         }

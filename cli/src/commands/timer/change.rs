@@ -6,7 +6,7 @@ use crate::{
     args::HeightArg,
     commands::{
         account::Inclusion,
-        transaction::{self, Signer},
+        transaction::{self, Acting, Signer},
     },
     complete,
     context::{Context, Deadline},
@@ -37,8 +37,10 @@ struct Target {
     /// cancel, the timer's payer if only that account's key is here]
     #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
+    #[command(flatten)]
+    acting: Acting,
     /// Act as the governing account, for any timer [default account: governance]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "acting_as")]
     system: bool,
     #[command(flatten)]
     inclusion: Inclusion,
@@ -91,9 +93,11 @@ impl Target {
         payload: Payload,
         (change, expires_at): (&'static str, Option<u64>),
     ) -> Result<(), CliError> {
-        let signer = match (&self.from, self.system) {
-            (None, true) => Signer::find(devnet, GOVERNANCE)?,
-            (from, _) => {
+        let acting = self.acting.signer(devnet, client).await?;
+        let signer = match (acting, &self.from, self.system) {
+            (Some(signer), ..) => signer,
+            (None, None, true) => Signer::find(devnet, GOVERNANCE)?,
+            (None, from, _) => {
                 let actor = actor_of(client, &timer.actor.to_string()).await?;
                 let deployer = signer_of(devnet, from.as_deref(), actor.deployer);
                 match (&payload, from) {

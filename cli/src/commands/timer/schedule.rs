@@ -11,7 +11,7 @@ use crate::{
     commands::{
         naming::Naming,
         timer::show::{charge_fields, standing},
-        transaction::{self, Executed, Signer, TransactionLimits, reason},
+        transaction::{self, Acting, Executed, Signer, TransactionLimits, reason},
     },
     complete,
     context::{Context, Deadline},
@@ -101,6 +101,8 @@ pub struct Schedule {
     /// The account that schedules it and pays for that [default: the actor's deployer]
     #[arg(long, value_name = "ACCOUNT", add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
+    #[command(flatten)]
+    acting: Acting,
     /// Wait until it has fired, or ended otherwise
     #[arg(long)]
     wait: bool,
@@ -199,7 +201,10 @@ impl Schedule {
             None => None,
         };
         let (handler, payload) = self.call(&actor, payload, gba)?;
-        let signer = signer_of(&devnet, self.from.as_deref(), actor.deployer)?;
+        let signer = match self.acting.signer(&devnet, &client).await? {
+            Some(signer) => signer,
+            None => signer_of(&devnet, self.from.as_deref(), actor.deployer)?,
+        };
         let policy = client.timer_fairness().await?.policy;
         let policy = Policy::named(&policy).unwrap_or_default();
         if policy == Policy::GbaAuction {
@@ -368,7 +373,7 @@ impl Schedule {
                 }
                 (given, _) => given,
             };
-            let limits = TransactionLimits { budget: None, timer_allowance };
+            let limits = TransactionLimits { timer_allowance, ..TransactionLimits::default() };
             let payload = Payload::ScheduleTimer(Arc::new(request));
             let executed =
                 transaction::settle(ui, client, signer, payload, limits, deadline).await?;

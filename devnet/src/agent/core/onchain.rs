@@ -270,7 +270,7 @@ impl Core {
         self.resuming = true;
         if self.machine.away().is_some() {
             // The chain was reachable up to its last block, whatever was stored here later.
-            self.machine.chain_lost(state.head().timestamp_ms, now);
+            self.machine.chain_lost(state.proposed_ms(), now);
         }
         // At the first block, claims are extended by the same time.
         let longer = self.machine.away().map_or(0, |away| now.saturating_sub(away.since));

@@ -310,7 +310,7 @@ impl Backend {
     /// The age of the newest block, if the chain has halted. The age is based on the proposer's
     /// timestamp, which a lying proposer can shift by seconds at most.
     pub(in crate::api) fn halted(&self) -> Option<Duration> {
-        let proposed_ms = self.newest().head().timestamp_ms;
+        let proposed_ms = self.newest().proposed_ms();
         let age = Duration::from_millis((self.clock)().saturating_sub(proposed_ms));
         let limit = HALTED_AFTER.max(self.block_time.saturating_mul(HALTED_BLOCKS));
         (age > limit).then_some(age)

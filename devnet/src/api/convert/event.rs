@@ -120,5 +120,12 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         TaskTermsProposed { by, height, settings }
         TaskTermsActivated { by, settings }
         TimerGasClamped { timer_id, actor, gas_limit, cell_limit, gas_cap, cell_cap }
+        BalanceSet { account, before, after, counterpart }
+        StateSet { actor, key, bytes }
+        ActedAs { account, by }
+        TimeAdvanced { ms, total }
+        StateMarked { mark }
+        StateReturned { mark, height }
+        StateForgotten { mark }
     }
 }

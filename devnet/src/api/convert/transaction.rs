@@ -7,11 +7,12 @@ use cowboy_engine::{
         ClaimTask, CompleteTask, CreateCommitment, CreateTask, GenesisValidator, Language, Payload,
         ReceiptStatus, ResolveCommitment, SignedTransaction,
         transaction::{
-            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, DeployPython, Excuse,
-            ExtendTimer, GrantEntitlement, InitCall, RegisterRunner, RemoveValidator,
-            ReportEquivocation, ReportFailure, Reveal, RevealResults, RevokeEntitlement,
-            SetParameter, SetPhase, SignedCommitment, SlashRunner, SubmitResult, Transfer,
-            TransferOwnership, UpdateRunner, UpdateTimerConfig,
+            ActAs, AdvanceTime, CallActor, CancelJob, CancelTimer, CommitResult, DeployActor,
+            DeployPython, Excuse, ExtendTimer, ForgetMark, GrantEntitlement, InitCall,
+            RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure, ReturnToMark,
+            Reveal, RevealResults, RevokeEntitlement, SetBalance, SetCode, SetParameter, SetPhase,
+            SetState, SignedCommitment, SlashRunner, SubmitResult, Transfer, TransferOwnership,
+            UpdateRunner, UpdateTimerConfig,
         },
     },
     primitives::Address,
@@ -26,15 +27,25 @@ pub(in crate::api) fn payload(
     sender: &Address,
     language: impl Fn(&Address) -> Language,
 ) -> Value {
-    match &signed.transaction.payload {
+    body(&signed.transaction.payload, (sender, Some(signed.transaction.nonce)), &language)
+}
+
+/// What a payload makes has an address or an id only with the nonce, which an act for another
+/// account takes when it is executed.
+fn body(
+    payload: &Payload,
+    (sender, nonce): (&Address, Option<u64>),
+    language: &dyn Fn(&Address) -> Language,
+) -> Value {
+    match payload {
         Payload::Transfer(it) => it.to_json(),
         Payload::DeployActor(DeployActor { source }) => {
-            let actor = &Address::of_actor(sender, signed.transaction.nonce);
+            let actor = &nonce.map(|nonce| Address::of_actor(sender, nonce));
             fields!(actor, source)
         }
         Payload::DeployPython(deployment) => {
             let DeployPython { source, salt, value, init } = deployment;
-            let actor = &deployment.address(sender, signed.transaction.nonce);
+            let actor = &nonce.map(|nonce| deployment.address(sender, nonce));
             fields!(actor, source, salt, value, init)
         }
         Payload::TransferOwnership(it) => it.to_json(),
@@ -56,7 +67,7 @@ pub(in crate::api) fn payload(
         Payload::GrantEntitlement(it) => it.to_json(),
         Payload::RevokeEntitlement(it) => it.to_json(),
         Payload::SubmitJob(spec) => {
-            let job_id = &spec.job_id(sender, signed.transaction.nonce);
+            let job_id = &nonce.map(|nonce| spec.job_id(sender, nonce));
             let spec = &**spec;
             fields!(job_id, spec)
         }
@@ -86,6 +97,30 @@ pub(in crate::api) fn payload(
         Payload::CreateCommitment(it) => it.to_json(),
         Payload::CompleteTask(it) => it.to_json(),
         Payload::ResolveCommitment(it) => it.to_json(),
+        Payload::SetBalance(it) => it.to_json(),
+        Payload::SetCode(SetCode { actor, language, source }) => {
+            let language = &language.name().to_owned();
+            fields!(actor, language, source)
+        }
+        Payload::SetState(SetState { actor, key, value }) => {
+            let (key, value_bytes) = (&key.to_string(), value);
+            let decode = |value: &Vec<u8>| actor::shown(language(actor), value);
+            json!({
+                "actor": actor.to_json(),
+                "key": key,
+                "value": value.as_ref().map(decode),
+                "value_bytes": value_bytes.to_json(),
+            })
+        }
+        Payload::ActAs(ActAs { account, payload }) => json!({
+            "account": account.to_json(),
+            "kind": payload.0.name(),
+            "payload": body(&payload.0, (account, None), language),
+        }),
+        Payload::AdvanceTime(it) => it.to_json(),
+        Payload::MarkState => fields!(),
+        Payload::ReturnToMark(it) => it.to_json(),
+        Payload::ForgetMark(it) => it.to_json(),
     }
 }
 
@@ -116,6 +151,10 @@ records! {
     ExtendTimer { timer_id, expires_at }
     UpdateTimerConfig { settings, height }
     SetPhase { phase }
+    SetBalance { account, balance, counterpart }
+    AdvanceTime { ms }
+    ReturnToMark { mark }
+    ForgetMark { mark }
     CreateTask {
         task_id, depends_on, order_only, constraint_hash, requirements, reward, deadline
     }

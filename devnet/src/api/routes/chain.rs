@@ -11,7 +11,8 @@ use crate::{
     storage::{EventFilter, Page, StoredTransaction},
     types::{
         Block, BlockTransaction, Burned, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
-        Head, Parameters, ProofParameters, PythonParameters, Text, Transaction, TransactionStatus,
+        Head, Parameters, ProofParameters, PythonParameters, StateSnapshot, Text, Transaction,
+        TransactionStatus,
     },
 };
 use cowboy_engine::{
@@ -31,6 +32,18 @@ pub(super) fn table() -> Vec<Route> {
         one("/v1/chain/burned", "The wei burned since genesis, by purpose", |view: &View| {
             Ok(burned(view))
         }),
+        one(
+            "/v1/chain/snapshots",
+            "The states that the chain keeps to return to",
+            |view: &View| {
+                let marks = view.state.marks().iter();
+                let shown = |mark: &chain::state::Mark| StateSnapshot {
+                    snapshot: mark.number,
+                    height: mark.height.get(),
+                };
+                Ok(marks.map(shown).collect::<Vec<_>>())
+            },
+        ),
         one("/v1/chain/blocks/{height}", "A finalized block", |view: &View, height: String| {
             block(view, &height)
         }),
@@ -78,6 +91,7 @@ fn parameters(view: &View) -> Result<Parameters, ApiError> {
             instance: python.instance,
         }),
         proofs: proofs(&state.params().tasks.scheme),
+        ahead_ms: state.ahead_ms(),
     })
 }
 
@@ -199,6 +213,7 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     (transaction.error, transaction.message) =
         receipt.status.error().map(convert::transaction::failure).unzip();
     transaction.message = transaction.message.map(|message| view.with_payer(message));
+    transaction.acted_as = receipt.acted_as.map(Text);
     transaction.actor = receipt.actor.as_ref().map(convert::actor::receipt);
     let events = view.store().events_at(height)?;
     let caused = events.iter().filter(|stored| stored.event.transaction == Some(hash));
@@ -219,6 +234,7 @@ fn describe(
         kind: signed.transaction.payload.name().to_owned(),
         sender: sender.into(),
         sender_name: view.backend.names.get(&sender),
+        acted_as: None,
         nonce: signed.transaction.nonce,
         timer_allowance: signed.transaction.timer_allowance.map(Text),
         payload: convert::transaction::payload(signed, &sender, |actor| view.state.language(actor)),

@@ -14,7 +14,7 @@ use crate::{
     chain::mempool::MempoolError,
     topology::{Name, NameError},
     types::{
-        Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, NameRequest,
+        Account, AccountRequest, Advance, AdvanceRequest, Automine, JoinRequest, Left, NameRequest,
         NodePeers, NodeQuery, SaveRequest, Snapshot, Stopping, Text, TransactionAccepted,
         TransactionRequest, UpgradeRequest, Validator,
     },
@@ -48,6 +48,13 @@ pub(super) fn table() -> Vec<Route> {
             Operation::new("Lifts the pace of the chain for a number of blocks")
                 .one::<Advance>(202)
                 .body::<AdvanceRequest>(),
+        ),
+        act(
+            "/v1/chain/automine",
+            automine,
+            Operation::new("Has transactions get blocks at once, or no longer")
+                .one::<Automine>(202)
+                .body::<Automine>(),
         ),
         act(
             "/v1/accounts",
@@ -260,6 +267,16 @@ async fn advance(
     backend.fast_forward().lift(now, to, now + Duration::from_millis(within_ms));
     tracing::info!(%from, %to, "the pace is lifted");
     Ok((StatusCode::ACCEPTED, Json(Advance { from: from.get(), to: to.get() })))
+}
+
+async fn automine(
+    _: Authorized,
+    State(shared): State<Arc<ServerState>>,
+    InBody(request): InBody<Automine>,
+) -> Result<(StatusCode, Json<Automine>), ApiError> {
+    shared.backend.fast_forward().automine(request.on);
+    tracing::info!(on = request.on, "automine");
+    Ok((StatusCode::ACCEPTED, Json(request)))
 }
 
 async fn name_account(

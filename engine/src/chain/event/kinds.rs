@@ -614,4 +614,55 @@ events! {
         /// Cells that it may use now.
         cell_cap: u64,
     }
+    /// A system deployer set an account's balance.
+    63 BalanceSet {
+        /// The account.
+        account: Address,
+        /// Its balance before, in wei.
+        before: Wei,
+        /// Its balance after, in wei.
+        after: Wei,
+        /// The account that paid the difference, or got it.
+        counterpart: Address,
+    }
+    /// A system deployer set or removed an entry of an actor's store.
+    64 StateSet {
+        /// The actor.
+        actor: Address,
+        /// The key; 0x and hexadecimal digits if it is not text.
+        key: String,
+        /// Bytes of the value; absent: the entry was removed.
+        bytes: Option<u64>,
+    }
+    /// A system deployer acted as another account.
+    65 ActedAs {
+        /// The account.
+        account: Address,
+        /// The system deployer.
+        by: Address,
+    }
+    /// A system deployer moved the clock of later blocks ahead.
+    66 TimeAdvanced {
+        /// By how much, in milliseconds.
+        ms: u64,
+        /// How far it is ahead now, in milliseconds.
+        total: u64,
+    }
+    /// A system deployer marked the state at the end of this block.
+    67 StateMarked {
+        /// The mark's number.
+        mark: u64,
+    }
+    /// A system deployer returned to a marked state at the end of this block.
+    68 StateReturned {
+        /// The mark's number.
+        mark: u64,
+        /// The block that it marks.
+        height: Height,
+    }
+    /// A system deployer forgot a marked state at the end of this block.
+    69 StateForgotten {
+        /// The mark's number.
+        mark: u64,
+    }
 }

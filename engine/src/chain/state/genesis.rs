@@ -1,6 +1,6 @@
 //! The state and the block that follow from a genesis document.
 
-use super::{Account, Burned, OrderSince, Outbox, State};
+use super::{Account, Burned, OrderSince, Outbox, State, marks::Marks};
 use crate::{
     chain::{
         Block, Genesis, GenesisError, block::Header, committee::Validators,
@@ -86,6 +86,8 @@ impl Genesis {
             migration: Migration { phase: self.params.phase, since: Height::GENESIS },
             connectivity,
             bonds,
+            marks: Marks::default(),
+            ahead: None,
         };
         let mut header = Header::unrooted_genesis(self.timestamp_ms);
         header.executed.state_root = state.root();

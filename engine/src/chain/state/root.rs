@@ -1,6 +1,6 @@
 //! The root of a state: one hash over the hashes of its parts.
 
-use super::{Burned, OrderSince, Outbox, PendingCallback, State};
+use super::{Ahead, Burned, OrderSince, Outbox, PendingCallback, State};
 use crate::{
     chain::{params::Params, timers::Lane},
     job::SeedCertificate,
@@ -58,6 +58,8 @@ record! {
         lane: Lane,
         callbacks: Arc<Vec<PendingCallback>>,
         outbox: Outbox,
+        marks: Option<Hash>,
+        ahead: Option<Ahead>,
     }
 }
 
@@ -83,6 +85,8 @@ impl State {
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
             outbox: self.outbox.clone(),
+            marks: self.marks.commitment(),
+            ahead: self.ahead,
         });
         let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
         let [committees, subsets] =

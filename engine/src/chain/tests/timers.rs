@@ -127,7 +127,7 @@ impl Chain {
         agent
     }
 
-    fn here(&self) -> u64 {
+    pub(super) fn here(&self) -> u64 {
         self.state.height().get()
     }
 

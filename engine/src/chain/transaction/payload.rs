@@ -3,7 +3,7 @@
 use super::Excuse;
 use crate::{
     chain::{
-        actors::{ActorCode, Language},
+        actors::{ActorCode, Language, StoreKey},
         committee::GenesisValidator,
         tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
     },
@@ -27,13 +27,14 @@ macro_rules! payloads {
         $($(#[$doc:meta])* $tag:literal $name:literal $kind:ident($body:ty),
             $contents:pat => $charge:expr;)*
         without a body:
-        $($bare_tag:literal $bare_name:literal $bare:ident => $bare_charge:expr;)*
+        $($(#[$bare_doc:meta])* $bare_tag:literal $bare_name:literal
+            $bare:ident => $bare_charge:expr;)*
     ) => {
         /// The action of a transaction.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Payload {
             $($(#[$doc])* $kind($body),)*
-            $($bare,)*
+            $($(#[$bare_doc])* $bare,)*
         }
 
         impl Payload {
@@ -149,7 +150,24 @@ payloads! {
     52 "set_phase" SetPhase(SetPhase), _ => meter::SYSTEM;
     /// Slashes the bond of a runner whose result was wrong; system deployers only.
     55 "slash_runner" SlashRunner(SlashRunner), _ => meter::SYSTEM;
+    /// Sets an account's balance; system deployers only, and only where genesis allows powers, like
+    /// all that follow.
+    56 "set_balance" SetBalance(SetBalance), _ => meter::SYSTEM;
+    /// Replaces an actor's code, or makes an actor; its store stays.
+    57 "set_code" SetCode(SetCode), _ => meter::METERED;
+    /// Sets or removes an entry of an actor's store.
+    58 "set_state" SetState(SetState), set => meter::set_state(set.bytes());
+    /// Does what another account could do with this payload. The sender pays the fee.
+    59 "act_as" ActAs(ActAs), act => act.payload.0.charge();
+    /// Moves the clock of later blocks ahead.
+    60 "advance_time" AdvanceTime(AdvanceTime), _ => meter::SYSTEM;
+    /// Returns to a marked state at the end of the block.
+    62 "return_to_mark" ReturnToMark(ReturnToMark), _ => meter::SYSTEM;
+    /// Forgets a marked state at the end of the block.
+    63 "forget_mark" ForgetMark(ForgetMark), _ => meter::SYSTEM;
     without a body:
+    /// Marks the state at the end of the block.
+    61 "mark_state" MarkState => meter::SYSTEM;
     18 "deregister_runner" DeregisterRunner => meter::DEREGISTER_RUNNER;
     19 "runner_heartbeat" RunnerHeartbeat => meter::RUNNER_HEARTBEAT;
 }
@@ -276,6 +294,95 @@ pub struct SetPhase {
     pub phase: Phase,
 }
 record!(SetPhase { phase });
+
+/// See [`Payload::SetBalance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetBalance {
+    pub account: Address,
+    pub balance: Wei,
+    /// Pays the difference, or gets it, so that no money appears or disappears.
+    pub counterpart: Address,
+}
+record!(SetBalance { account, balance, counterpart });
+
+/// See [`Payload::SetCode`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetCode {
+    pub actor: Address,
+    pub language: Language,
+    pub source: String,
+}
+record!(SetCode { actor, language, source });
+
+/// See [`Payload::SetState`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetState {
+    pub actor: Address,
+    pub key: StoreKey,
+    /// JSON, or any bytes if the actor is in Python; `None` removes the entry.
+    pub value: Option<Vec<u8>>,
+}
+record!(SetState { actor, key, value });
+
+impl SetState {
+    fn bytes(&self) -> usize {
+        self.key.as_bytes().len() + self.value.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// See [`Payload::ActAs`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActAs {
+    pub account: Address,
+    pub payload: ActedPayload,
+}
+record!(ActAs { account, payload });
+
+/// A payload other than [`Payload::ActAs`], so that decoding has no depth that a sender chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActedPayload(pub Box<Payload>);
+
+impl Encode for ActedPayload {
+    fn encode(&self, w: &mut Writer) {
+        self.0.encode(w);
+    }
+}
+
+impl Decode for ActedPayload {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut ahead = Reader::new(r.rest());
+        if ahead.list(2)? > 0 && ahead.u64()? == ACT_AS {
+            return Err(DecodeError::Invalid("an act within an act"));
+        }
+        Decode::decode(r).map(|payload| Self(Box::new(payload)))
+    }
+}
+
+/// The tag of [`Payload::ActAs`].
+const ACT_AS: u64 = 59;
+
+/// See [`Payload::AdvanceTime`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdvanceTime {
+    pub ms: u64,
+}
+record!(AdvanceTime { ms });
+
+/// See [`Payload::ReturnToMark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReturnToMark {
+    /// See [`Mark::number`](crate::chain::state::Mark::number).
+    pub mark: u64,
+}
+record!(ReturnToMark { mark });
+
+/// See [`Payload::ForgetMark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForgetMark {
+    /// See [`Mark::number`](crate::chain::state::Mark::number).
+    pub mark: u64,
+}
+record!(ForgetMark { mark });
 
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -425,8 +532,15 @@ impl Payload {
     }
 
     /// Whether its usage is known only after it has run.
-    pub(super) const fn is_metered(&self) -> bool {
-        matches!(self, Self::DeployActor(_) | Self::DeployPython(_) | Self::CallActor(_))
+    pub(super) fn is_metered(&self) -> bool {
+        match self {
+            Self::DeployActor(_)
+            | Self::DeployPython(_)
+            | Self::CallActor(_)
+            | Self::SetCode(_) => true,
+            Self::ActAs(act) => act.payload.0.is_metered(),
+            _ => false,
+        }
     }
 
     /// The value that the sender's balance must hold on top of the fee.

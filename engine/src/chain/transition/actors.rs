@@ -40,6 +40,7 @@ use crate::{
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
         receipt::ActorReceipt,
         state::{MoneyError, State},
+        transaction::SetCode,
     },
     job::{
         document,
@@ -219,6 +220,29 @@ pub(in crate::chain) fn deploy_at(
             done.events.push(ActorDeployed { actor, deployer, code }.into());
         }
         Err(error) => done.result = Err(FailureKind::Actor(error).into()),
+    }
+    done
+}
+
+/// Replaces the code of an actor, which keeps its deployer, its owner and its store. Without an
+/// actor, makes one that `deployer` has deployed. On failure the state is left half changed.
+pub(in crate::chain) fn set_code(
+    state: &mut State,
+    (place, ids): (&BlockContext<'_>, &Ids),
+    deployer: Address,
+    SetCode { actor: address, language, source }: &SetCode,
+    budget: Budget,
+) -> ActorEffects {
+    let before = state.actor(address).copied();
+    let of = (before.map_or(deployer, |actor| actor.deployer), *address);
+    let done = match language {
+        Language::Starlark => deploy_at(state, place.height, of, source, budget),
+        Language::Python => python::put(state, (place, ids), of, source, budget),
+    };
+    if let (Some(before), Some(after)) = (before, state.actor(address).copied()) {
+        let new_owner = before.new_owner.filter(|_| *language == Language::Python);
+        let kept = Actor { deployed_at: before.deployed_at, new_owner, ..after };
+        state.actors.insert(*address, kept);
     }
     done
 }

@@ -16,8 +16,8 @@ use crate::{
         },
         receipt::{ActorReceipt, Receipt, ReceiptStatus},
         transaction::{
-            CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
-            SignedTransaction, Transfer, TransferOwnership,
+            AdvanceTime, CallActor, CancelTimer, DeployActor, ExtendTimer, ForgetMark, Payload,
+            RegisterRunner, ReturnToMark, SignedTransaction, Transfer, TransferOwnership,
         },
     },
     primitives::{Address, Cells, Cycles, Wei},
@@ -33,6 +33,18 @@ pub(super) enum OwnershipError {
     NotPython(Address),
     #[error("Unauthorized: only {owner} may hand actor {actor} over")]
     NotYours { actor: Address, owner: Address },
+}
+
+/// In whose name a payload is executed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Author {
+    pub account: Address,
+    /// The nonce that actors, jobs and timers get their addresses and ids from.
+    pub nonce: u64,
+    /// The most that timers scheduled by it may take from the account.
+    pub allowance: Wei,
+    /// Cycles and cells for actors.
+    pub budget: Budget,
 }
 
 /// The budget of a deployment or call: its limits minus the intrinsic part.
@@ -52,6 +64,7 @@ impl Run<'_> {
         let mut receipt = Receipt {
             transaction: hash,
             sender: Address::default(),
+            acted_as: None,
             status: ReceiptStatus::Success,
             cycles: Cycles::ZERO,
             unused: Cycles::ZERO,
@@ -68,7 +81,13 @@ impl Run<'_> {
             }
         };
         let (before, events, results) = (self.state.clone(), self.events.len(), self.results.len());
-        if let Err(refusal) = self.apply(signed, &mut receipt) {
+        let author = Author {
+            account: receipt.sender,
+            nonce: signed.transaction.nonce,
+            allowance: signed.transaction.timer_allowance.unwrap_or(Wei::ZERO),
+            budget: budget(signed),
+        };
+        if let Err(refusal) = self.apply(&signed.transaction.payload, author, &mut receipt) {
             self.state = before;
             self.events.truncate(events);
             self.results.truncate(results);
@@ -88,22 +107,22 @@ impl Run<'_> {
         receipt
     }
 
-    /// Executes the transaction's payload. On failure the state is left half changed.
-    fn apply(
+    /// Executes a payload. On failure the state is left half changed.
+    pub(super) fn apply(
         &mut self,
-        signed: &SignedTransaction,
+        payload: &Payload,
+        author: Author,
         receipt: &mut Receipt,
     ) -> Result<(), TransactionFailure> {
-        let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
-        let allowance = signed.transaction.timer_allowance.unwrap_or(Wei::ZERO);
-        match &signed.transaction.payload {
+        let Author { account: sender, nonce, allowance, budget } = author;
+        match payload {
             Payload::Transfer(Transfer { to, amount }) => {
                 self.state.debit(sender, *amount)?;
                 self.state.credit(*to, *amount)?;
                 self.emit(Transferred { from: sender, to: *to, amount: *amount });
             }
             Payload::DeployActor(DeployActor { source }) => {
-                let (height, budget) = (self.height(), budget(signed));
+                let height = self.height();
                 let deployer = (sender, nonce);
                 let done = actors::deploy(&mut self.state, height, deployer, source, budget);
                 self.told(done, receipt)?;
@@ -111,7 +130,7 @@ impl Run<'_> {
             Payload::DeployPython(deployment) => {
                 let place = self.place(receipt.transaction, Some(sender));
                 let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
-                let (deployer, budget) = ((sender, nonce), budget(signed));
+                let deployer = (sender, nonce);
                 let at = (&place, &ids);
                 let done = actors::deploy_python(&mut self.state, at, deployer, deployment, budget);
                 self.told(done, receipt)?;
@@ -123,7 +142,7 @@ impl Run<'_> {
                 let (to, value) = (*actor, *value);
                 let (handler, payload) = (handler.clone(), payload.clone());
                 let first = PendingCall { sender, to, handler, payload, value };
-                let done = actors::call(&mut self.state, (&place, &ids), first, budget(signed));
+                let done = actors::call(&mut self.state, (&place, &ids), first, budget);
                 self.told(done, receipt)?;
             }
             Payload::ScheduleTimer(request) => {
@@ -190,6 +209,14 @@ impl Run<'_> {
             Payload::CreateCommitment(create) => self.create_commitment(sender, create)?,
             Payload::CompleteTask(complete) => self.complete_task(sender, complete)?,
             Payload::ResolveCommitment(resolve) => self.resolve_commitment(sender, resolve)?,
+            Payload::SetBalance(set) => self.set_balance(sender, *set)?,
+            Payload::SetCode(set) => self.set_code(author, set, receipt)?,
+            Payload::SetState(set) => self.set_state(sender, set)?,
+            Payload::ActAs(act) => self.act_as(author, act, receipt)?,
+            Payload::AdvanceTime(AdvanceTime { ms }) => self.advance_time(sender, *ms)?,
+            Payload::MarkState => self.mark_state(sender)?,
+            Payload::ReturnToMark(ReturnToMark { mark }) => self.return_to_mark(sender, *mark)?,
+            Payload::ForgetMark(ForgetMark { mark }) => self.forget_mark(sender, *mark)?,
         }
         Ok(())
     }

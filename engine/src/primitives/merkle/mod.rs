@@ -144,6 +144,25 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         Some(Entry::into_value(removed))
     }
 
+    /// The same keys with other values. Entries whose value stays keep their hashes.
+    pub fn map_values(mut self, change: impl Fn(V) -> V) -> Self
+    where
+        K: Clone,
+        V: PartialEq,
+    {
+        let entries = self.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let changed: Vec<_> = entries
+            .filter_map(|(key, old)| {
+                let new = change(old.clone());
+                (new != old).then_some((key, new))
+            })
+            .collect();
+        for (key, value) in changed {
+            self.insert(key, value);
+        }
+        self
+    }
+
     /// The hash over the contents; [`Hash::ZERO`] for an empty map.
     pub fn root(&self) -> Hash {
         self.trie.as_ref().map_or(Hash::ZERO, trie::Node::hash)

@@ -65,7 +65,6 @@ pub(in crate::chain) fn deploy(
     budget: Budget,
 ) -> ActorEffects {
     let DeployPython { source, salt, init, .. } = deployment;
-    let code = ActorCode::hash(Language::Python, source);
     let address = deployment.address(&deployer, nonce);
     let mut done = ActorEffects::new(address);
     let limit = state.params.actors.limits.source;
@@ -85,14 +84,7 @@ pub(in crate::chain) fn deploy(
         done.result = Err(refused.into());
         return done;
     }
-    if !state.code.contains_key(&code) {
-        state.code.insert(code, ActorCode::new(Language::Python, source.clone()));
-    }
-    let (deployed_at, loaded_at) = (place.height, place.height);
-    let actor =
-        Actor { deployer, code, deployed_at, retained: 0, loading: 0, loaded_at, new_owner: None };
-    state.actors.insert(address, actor);
-    done.events.push(ActorDeployed { actor: address, deployer, code }.into());
+    record(state, place.height, (deployer, address), source, &mut done);
     let init = init.clone().map(|InitCall { handler, payload }| PendingCall {
         sender: deployer,
         to: address,
@@ -108,6 +100,45 @@ pub(in crate::chain) fn deploy(
     );
     done.result = result;
     done
+}
+
+/// Puts an actor in Python at an address, without a call of its `init`. On failure the state is
+/// left half changed.
+pub(super) fn put(
+    state: &mut State,
+    at: (&BlockContext<'_>, &Ids),
+    (deployer, address): (Address, Address),
+    source: &str,
+    budget: Budget,
+) -> ActorEffects {
+    let mut done = ActorEffects::new(address);
+    let (got, limit) = (source.len() as u64, state.params.actors.limits.source);
+    if got > limit {
+        done.result = Err(FailureKind::SourceTooLong { got, limit }.into());
+        return done;
+    }
+    record(state, at.0.height, (deployer, address), source, &mut done);
+    let checked = Calls::new(state, at, budget, &mut done).check(address);
+    done.result = checked.map(|()| Vec::new());
+    done
+}
+
+fn record(
+    state: &mut State,
+    height: Height,
+    (deployer, address): (Address, Address),
+    source: &str,
+    done: &mut ActorEffects,
+) {
+    let code = ActorCode::hash(Language::Python, source);
+    if !state.code.contains_key(&code) {
+        state.code.insert(code, ActorCode::new(Language::Python, source.to_owned()));
+    }
+    let (deployed_at, loaded_at) = (height, height);
+    let actor =
+        Actor { deployer, code, deployed_at, retained: 0, loading: 0, loaded_at, new_owner: None };
+    state.actors.insert(address, actor);
+    done.events.push(ActorDeployed { actor: address, deployer, code }.into());
 }
 
 /// The price of the work that this chain's Python actors do.
