@@ -35,7 +35,7 @@ fn from_start_to_quit() {
     terminal.see("validators: 4 of 4 running");
 
     // Drill down.
-    terminal.keys("2");
+    terminal.keys("3");
     terminal.see("4 of 4 runners, blocks");
     terminal.see("present; in");
     terminal.keys("\r");
@@ -68,13 +68,17 @@ fn from_start_to_quit() {
     terminal.wait("the footer in the last line", |screen| {
         screen.rows(0, 120).last().is_some_and(|line| line.ends_with("q quit"))
     });
-    terminal.resize(60, 20);
-    terminal.see("80×24 are needed");
+    terminal.resize(40, 9);
+    terminal.see("40×10 are needed");
+    terminal.resize(40, 10);
+    terminal.see("validators: 4 of 4 running");
     terminal.resize(80, 24);
     terminal.see("validators: 4 of 4 running");
 
-    // A command.
-    terminal.keys(":chain head\r");
+    // A command; its suggestion is taken first.
+    terminal.keys(":chain hea\r");
+    terminal.see(":chain head ");
+    terminal.keys("\r");
     terminal.see("done; esc closes this");
     terminal.see("finalized");
     terminal.keys("\x1b");
@@ -84,6 +88,25 @@ fn from_start_to_quit() {
     terminal.keys("\x1b");
     terminal.see("ended; esc closes this");
     terminal.keys("\x1b");
+
+    // A fault is injected and healed, each after a question.
+    terminal.keys("7");
+    terminal.see("faults in force: 0");
+    terminal.keys("p");
+    terminal.see("pause validator-0");
+    terminal.keys("n");
+    terminal.lose("pause validator-0");
+    terminal.keys("py");
+    terminal.see("faults in force: 1");
+    terminal.see("done; esc closes this");
+    terminal.keys("\x1b");
+    terminal.lose("done; esc");
+    terminal.keys("py");
+    terminal.see("faults in force: 0");
+    terminal.see("done; esc closes this");
+    terminal.keys("\x1b");
+    terminal.lose("done; esc");
+    terminal.keys("1");
 
     // The devnet is restarted.
     assert_eq!(home.run(&["devnet", "down", "a"]).code, 0);
@@ -158,7 +181,7 @@ fn what_is_recorded_can_be_shown_without_the_devnet() {
     let file = file.to_str().unwrap();
     let mut terminal = dashboard(&home, &["--record", file], 80, 24);
     terminal.see("2 of 2 present");
-    terminal.keys("2");
+    terminal.keys("3");
     terminal.see("present; in");
     terminal.keys("q");
     assert_eq!(terminal.ended().0.code(), Some(0));

@@ -1,6 +1,7 @@
 //! `dashboard`: the terminal dashboard.
 
 use crate::{
+    config::Config,
     context::Context,
     dashboard::{self, Completion, Options, Origin, Theme},
     error::CliError,
@@ -58,5 +59,11 @@ fn completions() -> Vec<Completion> {
     let mut found = Vec::new();
     collect(&super::command(), "", &mut found);
     found.retain(|command| command.path != "dashboard");
+    // The command line was read with the same file, which is correct then.
+    let aliases = Config::load().map(|config| config.aliases).unwrap_or_default();
+    found.extend(aliases.into_iter().map(|alias| Completion {
+        about: format!("alias of {}", alias.words.join(" ")),
+        path: alias.name,
+    }));
     found
 }

@@ -123,7 +123,7 @@ async fn last_words(
     said: &mut Option<LogPiece>,
     outbox: &mut Outbox,
 ) {
-    let wanted = wants.borrow().iter().find(|ask| ask.is_apart()).cloned();
+    let wanted = wants.borrow().iter().find(|ask| matches!(ask, Ask::Log(_))).cloned();
     let Some(ask @ Ask::Log(after)) = wanted else { return };
     if let Ok(piece) = log::read(home, after).await
         && said.as_ref() != Some(&piece)

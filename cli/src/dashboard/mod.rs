@@ -7,10 +7,11 @@
 //! | [`news`] | the panes' questions to a devnet, its answers, and its other news |
 //! | [`recording`] | records news in a file, and plays a file instead of a devnet |
 //! | [`feed`] | requests what the panes want, at most once per block, and reconnects |
-//! | [`filter`], [`rows`] | a list's filter, and its cursor |
+//! | [`filter`], [`arrangement`], [`rows`] | a list's filter, its order and columns, its cursor |
 //! | [`look`] | styles of dark, light and colourless terminals |
 //! | [`palette`], [`output`] | the typed command, and the commands' output |
 //! | [`shared`] | what all panes know |
+//! | [`trouble`] | injected faults in words |
 //! | [`pane`] | what a pane is, and what it is given |
 //! | [`drawing`] | tables, charts and pages, which panes draw |
 //! | [`panes`] | a folder per pane: its data, its questions, its keys, its picture |
@@ -30,6 +31,7 @@
 //! A new pane is a folder in `panes` and a line in [`panes::ALL`]; a new question is a line in the
 //! table of [`news`].
 
+mod arrangement;
 mod command;
 mod drawing;
 mod feed;
@@ -48,6 +50,7 @@ mod screen;
 mod session;
 mod shared;
 mod state;
+mod trouble;
 mod update;
 mod view;
 

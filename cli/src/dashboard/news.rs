@@ -8,14 +8,21 @@ use cowboy_devnet::{
     client::{BlockAt, Client, ClientError},
     home::DevnetHome,
     types::{
-        Block, BlockNotice, DUE_PAGE_LIMIT, DueQuery, DueTimers, Explanation, ExplanationQuery,
-        Fairness, HashText, Job, JobQuery, JobSummary, LaneBlock, LaneQuery, MruRecord,
-        OfPipelineQuery, Parameters, Pipeline, PipelineQuery, PipelineSummary, Presence, Rollback,
-        Runner, SpeculationStatus, Status, TaskDetail, Timer, TimerQuery, TimerQueue, TimerSummary,
-        Validator, Votes,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, AddressText, Block, BlockNotice,
+        DUE_PAGE_LIMIT, DueQuery, DueTimers, Explanation, ExplanationQuery, Fairness, HashText,
+        Job, JobQuery, JobSummary, LaneBlock, LaneQuery, LogQuery, MruRecord, OfPipelineQuery,
+        Parameters, Pipeline, PipelineQuery, PipelineSummary, Presence, Rollback, Runner,
+        SpeculationStatus, Status, StoreQuery, TaskDetail, Timer, TimerQuery, TimerQueue,
+        TimerSummary, Transaction, Validator, Votes,
     },
 };
 use serde::{Deserialize, Serialize};
+
+/// Maximum number of actors to request, and of an actor's entries, lines and timers.
+const ACTORS: usize = 1_000;
+pub const ENTRIES: usize = 100;
+const LINES: usize = 50;
+const TIMERS: usize = 50;
 
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -56,10 +63,37 @@ asks! { source:
     Parameters -> Parameters = source.client.parameters();
     Validators -> Vec<Validator> = source.client.validators();
     Block(height: u64) -> Block = source.client.block(BlockAt::Height(height));
+    Transaction(hash: HashText) -> Transaction = source.client.transaction(&hash.to_string());
     Presence(height: u64) -> Presence = source.client.presence(BlockAt::Height(height));
     Votes(height: u64) -> Votes = source.client.votes(BlockAt::Height(height));
     Runners -> Vec<Runner> = source.client.runners();
     Runner(name: String) -> Runner = source.client.runner(&name);
+    /// The devnet's own accounts first.
+    Accounts -> Vec<Account> = source.client.accounts();
+    /// The newest actors.
+    Actors -> Vec<ActorSummary> = source.client.actors(&ActorQuery {
+        limit: Some(ACTORS),
+        ..ActorQuery::default()
+    });
+    /// An actor with the beginning of its store.
+    Actor(address: AddressText) -> Actor =
+        source.client.actor(&address.to_string(), &StoreQuery {
+            limit: Some(ENTRIES),
+            ..StoreQuery::default()
+        });
+    /// The last lines of an actor's log.
+    ActorLog(address: AddressText) -> ActorLog =
+        source.client.actor_log(&address.to_string(), &LogQuery {
+            limit: Some(LINES),
+            ..LogQuery::default()
+        });
+    /// Timers of an actor: those that wait, and the latest ends.
+    ActorTimers(address: AddressText) -> Vec<TimerSummary> = source.client.timers(&TimerQuery {
+        actor: Some(address.to_string()),
+        all: Some(true),
+        limit: Some(TIMERS),
+        ..TimerQuery::default()
+    });
     TimerQueue -> TimerQueue = source.client.timer_queue();
     /// The timer lane in the last 120 blocks.
     Lane -> Vec<LaneBlock> =
@@ -99,7 +133,7 @@ impl Ask {
     /// Whether the answer may change without a block, so that it is asked even if the devnet does
     /// not answer.
     pub const fn is_apart(&self) -> bool {
-        matches!(self, Self::Log(_))
+        matches!(self, Self::Log(_) | Self::Status)
     }
 }
 

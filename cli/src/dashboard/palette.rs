@@ -11,7 +11,8 @@ pub struct Completion {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Palette {
     pub line: String,
-    pub picked: usize,
+    /// The suggestion that the arrow keys picked; otherwise the first one is only offered.
+    picked: Option<usize>,
     /// The words that can follow `head`, a part of the line.
     offer: Offer,
 }
@@ -24,6 +25,9 @@ pub struct Offer {
     pub words: Vec<Completion>,
 }
 
+/// Words that end the dashboard.
+pub const QUIT: [&str; 3] = ["q", "quit", "exit"];
+
 /// The longest line, in characters.
 const LIMIT: usize = 2_000;
 
@@ -35,12 +39,12 @@ impl Palette {
     pub fn push(&mut self, character: char) {
         if !character.is_control() && self.line.chars().count() < LIMIT {
             self.line.push(character);
-            self.picked = 0;
+            self.picked = None;
         }
     }
 
     pub fn pop(&mut self) {
-        self.picked = 0;
+        self.picked = None;
         self.line.pop();
     }
 
@@ -67,19 +71,44 @@ impl Palette {
         begin.chain(within).filter(|command| command.path != line.trim_end()).collect()
     }
 
+    /// The suggestion that would be taken.
+    pub fn picked(&self) -> usize {
+        self.picked.unwrap_or(0)
+    }
+
     pub fn pick(&mut self, all: &[Completion], back: bool) {
-        let count = self.suggestions(all).len().max(1);
-        self.picked = if back { self.picked + count - 1 } else { self.picked + 1 } % count;
+        let count = self.suggestions(all).len();
+        let at = self.picked();
+        let next = if back { at + count.saturating_sub(1) } else { at + 1 };
+        self.picked = next.checked_rem(count);
+    }
+
+    /// Whether `enter` takes the suggestion: the line is not a command yet, or a suggestion was
+    /// picked. Otherwise the line is run.
+    pub fn takes(&self, all: &[Completion]) -> bool {
+        let begun = !self.line.trim().is_empty() && !self.is_command(all);
+        (begun || self.picked.is_some()) && !self.suggestions(all).is_empty()
+    }
+
+    /// Whether the line begins with a command or ends the dashboard.
+    fn is_command(&self, all: &[Completion]) -> bool {
+        let line = self.line.trim();
+        let line = line.strip_prefix("cowboyctl ").unwrap_or(line).trim_start();
+        let begins = |command: &Completion| {
+            let rest = line.strip_prefix(command.path.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+        };
+        QUIT.contains(&line) || line == "dashboard" || all.iter().any(begins)
     }
 
     pub fn complete(&mut self, all: &[Completion]) {
-        let Some(taken) = self.suggestions(all).get(self.picked).copied() else { return };
+        let Some(taken) = self.suggestions(all).get(self.picked()).copied() else { return };
         let head = self.head();
         self.line = match !head.is_empty() && head == self.offer.head {
             true => format!("{head}{} ", quoted(&taken.path)),
             false => format!("{} ", taken.path),
         };
-        self.picked = 0;
+        self.picked = None;
     }
 
     /// The words of a command whose possible next words are not known yet, so that they are
@@ -102,7 +131,7 @@ impl Palette {
     pub fn offered(&mut self, offer: Offer) {
         if offer.head == self.offer.head {
             self.offer = offer;
-            self.picked = 0;
+            self.picked = None;
         }
     }
 }
@@ -199,6 +228,35 @@ mod tests {
         palette.pick(&all, true);
         palette.complete(&all);
         assert_eq!(palette.line, "presence votes ");
+    }
+
+    #[test]
+    fn enter_takes_a_suggestion_until_the_line_is_a_command() {
+        let all = commands();
+        let check = |line: &str, expected| {
+            assert_eq!(Palette::of(line).takes(&all), expected, "{line}");
+        };
+        check("", false);
+        check("pres", true);
+        check("show", true);
+        check("presence", true);
+        check("presence show", false);
+        check("presence show 12", false);
+        check("cowboyctl chain head", false);
+        check("q", false);
+        check("nothing like that", false);
+        let mut palette = Palette::default();
+        palette.pick(&all, false);
+        assert!(palette.takes(&all), "it was picked");
+        palette.complete(&all);
+        assert_eq!((palette.line.as_str(), palette.takes(&all)), ("presence show ", false));
+        // An argument is taken only after it was picked.
+        let word = |path: &str| Completion { path: path.to_owned(), about: String::new() };
+        assert!(palette.unknown(&all).is_some());
+        palette.offered(Offer { head: "presence show ".to_owned(), words: vec![word("12")] });
+        assert!(!palette.takes(&all));
+        palette.pick(&all, false);
+        assert!(palette.takes(&all));
     }
 
     #[test]

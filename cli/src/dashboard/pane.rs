@@ -1,6 +1,7 @@
 //! What a pane is, and what it is given.
 
 use super::{
+    arrangement::{Arrangement, Column},
     filter::Filter,
     look::Look,
     news::{Answer, Ask},
@@ -19,10 +20,26 @@ use std::fmt;
 pub struct Cx<'a> {
     pub shared: &'a Shared,
     pub filter: &'a Filter,
+    /// The order and the columns of the pane's list.
+    pub arrangement: &'a Arrangement,
     pub look: Look,
     /// The pane's part of the terminal.
     pub area: Rect,
     pub now: Timestamp,
+}
+
+/// The answer to a key that changes the devnet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proposal {
+    /// To run this command, once the user agrees.
+    Run {
+        /// What will happen, as a sentence.
+        about: String,
+        /// Its words, without the program's name.
+        words: Vec<String>,
+    },
+    /// There is nothing to do, for this reason.
+    Nothing(String),
 }
 
 /// One subject of the dashboard.
@@ -52,6 +69,11 @@ pub trait Pane: fmt::Debug + Send {
     /// Handles a key. Returns whether the key was used.
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool;
 
+    /// The change of the devnet that a key asks for.
+    fn propose(&self, _key: KeyEvent, _cx: &Cx<'_>) -> Option<Proposal> {
+        None
+    }
+
     /// Handles a click in its area. Returns whether it hit something.
     fn click(&mut self, _at: Position, _cx: &Cx<'_>) -> bool {
         false
@@ -65,6 +87,11 @@ pub trait Pane: fmt::Debug + Send {
     /// Closes what is opened. Returns whether there was something.
     fn back(&mut self) -> bool {
         false
+    }
+
+    /// The columns of the shown list, if it can be sorted.
+    fn columns(&self) -> &'static [Column] {
+        &[]
     }
 
     /// The command that shows what is under the cursor, including the program's name.

@@ -1,13 +1,15 @@
 //! The whole state of the dashboard: knowledge about the devnet, the panes, and the overlays.
 
 use super::{
+    arrangement::Arrangement,
     filter::Filter,
     look::Look,
     news::{Ask, News},
     output::{Heard, Output},
     palette::{Completion, Offer, Palette},
-    pane::{Cx, Pane},
+    pane::{Cx, Pane, Proposal},
     panes,
+    rows::Cursor,
     shared::Shared,
 };
 use crossterm::event::{KeyEvent, MouseEvent};
@@ -53,7 +55,8 @@ pub enum Effect {
     Copy(String),
 }
 
-pub const SMALLEST: Size = Size::new(80, 24);
+/// The smallest terminal that shows anything of use.
+pub const SMALLEST: Size = Size::new(40, 10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Areas {
@@ -81,6 +84,10 @@ pub enum Mode {
     /// A command is being typed; with the reason if the last line was not a command.
     Palette(Palette, Option<String>),
     Output(Output),
+    /// The columns of the pane's list are being chosen.
+    Columns(Cursor),
+    /// The user is asked about a change.
+    Question(Proposal),
     /// The keys of the pane, scrolled by this many lines.
     Help(usize),
     Equivalent(String),
@@ -90,6 +97,7 @@ pub enum Mode {
 pub struct Slot {
     pub pane: Box<dyn Pane>,
     pub filter: Filter,
+    pub arrangement: Arrangement,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,8 +169,9 @@ impl State {
     }
 
     pub fn cx(&self, index: usize) -> Cx<'_> {
-        let (shared, filter, area) = (&self.shared, &self.panes[index].filter, self.pane_area());
-        Cx { shared, filter, look: self.look, area, now: self.now }
+        let Slot { filter, arrangement, .. } = &self.panes[index];
+        let (shared, area) = (&self.shared, self.pane_area());
+        Cx { shared, filter, arrangement, look: self.look, area, now: self.now }
     }
 
     fn pane_area(&self) -> Rect {
@@ -171,18 +180,20 @@ impl State {
 
     pub fn shown(&mut self) -> (&mut dyn Pane, Cx<'_>) {
         let area = self.pane_area();
-        let Slot { pane, filter } = &mut self.panes[self.shown];
-        (pane.as_mut(), Cx { shared: &self.shared, filter, look: self.look, area, now: self.now })
+        let Slot { pane, filter, arrangement } = &mut self.panes[self.shown];
+        let (shared, look, now) = (&self.shared, self.look, self.now);
+        (pane.as_mut(), Cx { shared, filter, arrangement, look, area, now })
     }
 
     pub fn each(&mut self, mut visit: impl FnMut(&mut dyn Pane, &Cx<'_>)) {
         let (area, look, now) = (self.pane_area(), self.look, self.now);
-        for Slot { pane, filter } in &mut self.panes {
-            visit(pane.as_mut(), &Cx { shared: &self.shared, filter, look, area, now });
+        let shared = &self.shared;
+        for Slot { pane, filter, arrangement } in &mut self.panes {
+            visit(pane.as_mut(), &Cx { shared, filter, arrangement, look, area, now });
         }
     }
 
-    /// Forgets the panes' data, which is about another chain. Filters stay.
+    /// Forgets the panes' data, which is about another chain. Filters and arrangements stay.
     pub fn forget(&mut self) {
         let panes = fresh();
         for (slot, fresh) in self.panes.iter_mut().zip(panes) {
@@ -195,7 +206,12 @@ impl State {
 }
 
 fn fresh() -> Vec<Slot> {
-    panes::ALL.iter().map(|new| Slot { pane: new(), filter: Filter::default() }).collect()
+    let slot = |new: &fn() -> Box<dyn Pane>| Slot {
+        pane: new(),
+        filter: Filter::default(),
+        arrangement: Arrangement::default(),
+    };
+    panes::ALL.iter().map(slot).collect()
 }
 
 #[cfg(test)]

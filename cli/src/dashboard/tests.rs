@@ -17,10 +17,13 @@ use jiff::Timestamp;
 use ratatui::{Terminal, backend::TestBackend, layout::Size};
 use std::{fs, path::Path};
 
+mod accounts;
 mod congested;
+mod faults;
 mod logs;
 mod mru;
 mod pictures;
+mod sizes;
 mod timers;
 mod work;
 
@@ -108,7 +111,10 @@ fn tabs_are_reached_by_keys_and_by_the_mouse() {
     let mut state = state(SMALL);
     let name = |state: &State| state.panes[state.shown].pane.name();
     press(&mut state, KeyCode::Char('2'));
-    assert_eq!(name(&state), "presence");
+    assert_eq!(name(&state), "blocks");
+    press(&mut state, KeyCode::Char('='));
+    assert_eq!(name(&state), "logs");
+    press(&mut state, KeyCode::Char('2'));
     press(&mut state, KeyCode::BackTab);
     assert_eq!(name(&state), "overview");
     press(&mut state, KeyCode::BackTab);
@@ -127,10 +133,10 @@ fn tabs_are_reached_by_keys_and_by_the_mouse() {
         })
     };
     update(&mut state, at(0), click(column, 0));
-    assert_eq!(name(&state), "presence");
+    assert_eq!(name(&state), "blocks");
     // A click outside of everything.
     update(&mut state, at(0), click(500, 500));
-    assert_eq!(name(&state), "presence");
+    assert_eq!(name(&state), "blocks");
 }
 
 #[test]
@@ -303,14 +309,14 @@ fn a_devnet_that_is_away_keeps_its_last_picture() {
 
 #[test]
 fn it_says_how_much_room_it_needs() {
-    for size in [Size::new(79, 24), Size::new(80, 23), Size::new(5, 1), Size::new(0, 0)] {
+    for size in [Size::new(39, 10), Size::new(40, 9), Size::new(5, 1), Size::new(0, 0)] {
         let mut state = state(SMALL);
         update(&mut state, at(0), Event::Resize(size));
         assert!(picture(&state).iter().all(|line| !line.contains("overview")));
     }
     let mut state = state(SMALL);
-    update(&mut state, at(0), Event::Resize(Size::new(60, 20)));
-    assert_eq!(picture(&state)[..2], ["80×24 are needed,", "this is 60×20"]);
+    update(&mut state, at(0), Event::Resize(Size::new(60, 8)));
+    assert_eq!(picture(&state)[..2], ["40×10 are needed,", "this is 60×8"]);
 }
 
 #[test]

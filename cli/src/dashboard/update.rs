@@ -1,11 +1,14 @@
 //! Applies an event to the state, and returns the effects.
 
 use super::{
-    news::{Answer, News},
+    news::{Answer, Ask, News},
     output::Output,
-    palette::{Palette, words},
+    palette::{Palette, QUIT, words},
+    pane::Proposal,
+    panes::TAB_KEYS,
+    rows::Cursor,
     shared::Link,
-    state::{Effect, Event, Frozen, HELD, Mode, State},
+    state::{Effect, Event, Frozen, HELD, Mode, Slot, State},
     view,
 };
 use crossterm::event::{
@@ -103,6 +106,7 @@ fn apply(state: &mut State, news: News) {
                 Answer::Parameters(parameters) => {
                     state.shared.parameters = Some(parameters.clone());
                 }
+                Answer::Block(block) => state.shared.measure(block.height, Some(block)),
                 _ => {}
             }
             state.each(|pane, cx| pane.answer(&ask, &answer, cx));
@@ -112,7 +116,12 @@ fn apply(state: &mut State, news: News) {
             }
             state.answered.insert(ask);
         }
-        News::Refused(ask, reason) => state.each(|pane, _| pane.refused(&ask, &reason)),
+        News::Refused(ask, reason) => {
+            if let Ask::Block(height) = ask {
+                state.shared.measure(height, None);
+            }
+            state.each(|pane, _| pane.refused(&ask, &reason));
+        }
     }
 }
 
@@ -156,6 +165,12 @@ fn pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
                 }
             }
         }
+        Mode::Columns(_) => choosing(state, key),
+        Mode::Question(Proposal::Run { words, .. }) if key.code == KeyCode::Char('y') => {
+            let (args, line) = (words.clone(), words.join(" "));
+            return vec![start(state, args, &line)];
+        }
+        Mode::Question(_) => state.mode = Mode::Panes,
         Mode::Help(scrolled) => match key.code {
             KeyCode::Down | KeyCode::Char('j') => *scrolled += 1,
             KeyCode::Up | KeyCode::Char('k') => *scrolled = scrolled.saturating_sub(1),
@@ -179,11 +194,9 @@ fn in_panes(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('q') => return vec![Effect::Quit],
         KeyCode::Tab => state.shown = (state.shown + 1) % tabs,
         KeyCode::BackTab => state.shown = (state.shown + tabs - 1) % tabs,
-        KeyCode::Char(digit @ '1'..='9') => {
-            let tab = digit as usize - '1' as usize;
-            if tab < tabs {
-                state.shown = tab;
-            }
+        KeyCode::Char(key) if TAB_KEYS[..tabs].contains(&key) => {
+            let tab = TAB_KEYS.iter().position(|known| *known == key);
+            state.shown = tab.expect("it is one of them");
         }
         KeyCode::Char('/') => state.mode = Mode::Filtering,
         KeyCode::Char(':') => state.mode = Mode::Palette(Palette::default(), None),
@@ -207,12 +220,49 @@ fn in_panes(state: &mut State, key: KeyEvent) -> Vec<Effect> {
                 return vec![Effect::Copy(command)];
             }
         }
+        code if arranged(state, code) => {}
         _ => {
+            let replay = state.replay;
             let (pane, cx) = state.shown();
-            pane.key(key, &cx);
+            match pane.propose(key, &cx) {
+                Some(_) if replay => {
+                    let reason = "a recording cannot be changed".to_owned();
+                    state.mode = Mode::Question(Proposal::Nothing(reason));
+                }
+                Some(proposal) => state.mode = Mode::Question(proposal),
+                None => {
+                    pane.key(key, &cx);
+                }
+            }
         }
     }
     Vec::new()
+}
+
+/// Handles a key while the columns of the pane's list are chosen.
+fn choosing(state: &mut State, key: KeyEvent) {
+    let Mode::Columns(cursor) = &mut state.mode else { return };
+    let slot = &mut state.panes[state.shown];
+    let columns = slot.pane.columns().len();
+    match key.code {
+        KeyCode::Char(' ') | KeyCode::Enter => slot.arrangement.toggle(cursor.of(columns)),
+        _ if cursor.key(key, columns, columns) => {}
+        _ => state.mode = Mode::Panes,
+    }
+}
+
+/// Handles a key that sorts the pane's list or chooses its columns. Returns whether it was one.
+fn arranged(state: &mut State, code: KeyCode) -> bool {
+    let Slot { pane, arrangement, .. } = &mut state.panes[state.shown];
+    let columns = pane.columns();
+    match code {
+        _ if columns.is_empty() => return false,
+        KeyCode::Char('s') => arrangement.next(columns),
+        KeyCode::Char('S') => arrangement.reverse(),
+        KeyCode::Char('c') => state.mode = Mode::Columns(Cursor::default()),
+        _ => return false,
+    }
+    true
 }
 
 fn filtering(state: &mut State, key: KeyEvent) {
@@ -243,8 +293,8 @@ fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     *complaint = None;
     match key.code {
         KeyCode::Esc => state.mode = Mode::Panes,
-        KeyCode::Enter => return run(state),
-        KeyCode::Tab => palette.complete(&state.commands),
+        KeyCode::Enter if !palette.takes(&state.commands) => return run(state),
+        KeyCode::Enter | KeyCode::Tab => palette.complete(&state.commands),
         KeyCode::Down => palette.pick(&state.commands, false),
         KeyCode::Up | KeyCode::BackTab => palette.pick(&state.commands, true),
         // Nothing left to delete: close the palette.
@@ -277,20 +327,25 @@ fn run(state: &mut State) -> Vec<Effect> {
     }
     match args.first().map(String::as_str) {
         None => state.mode = Mode::Panes,
-        Some("q" | "quit" | "exit") => return vec![Effect::Quit],
+        Some(word) if QUIT.contains(&word) => return vec![Effect::Quit],
         Some("dashboard") => {
             *complaint = Some("this is already the dashboard".to_owned());
         }
         #[cfg(debug_assertions)]
         Some("panic") => panic!("asked for with :panic"),
         Some(_) => {
-            state.runs += 1;
-            let title = format!("cowboyctl {}", palette.line.trim());
-            state.mode = Mode::Output(Output::new(state.runs, title));
-            return vec![Effect::Run { run: state.runs, args }];
+            let line = palette.line.trim().to_owned();
+            return vec![start(state, args, &line)];
         }
     }
     Vec::new()
+}
+
+/// Runs a command and shows its output.
+fn start(state: &mut State, args: Vec<String>, line: &str) -> Effect {
+    state.runs += 1;
+    state.mode = Mode::Output(Output::new(state.runs, format!("cowboyctl {line}")));
+    Effect::Run { run: state.runs, args }
 }
 
 fn moused(state: &mut State, mouse: MouseEvent) {
@@ -318,7 +373,7 @@ fn moused(state: &mut State, mouse: MouseEvent) {
 
 /// A turn of the wheel equals several presses of a key.
 fn wheel(state: &mut State, code: KeyCode) {
-    if matches!(state.mode, Mode::Palette(..) | Mode::Equivalent(_)) {
+    if matches!(state.mode, Mode::Palette(..) | Mode::Equivalent(_) | Mode::Question(_)) {
         return;
     }
     for _ in 0..WHEEL {

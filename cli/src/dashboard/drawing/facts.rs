@@ -11,6 +11,9 @@ use ratatui::{
     text::{Line, Span},
 };
 
+/// The minimum width for two columns.
+const TWO: u16 = 70;
+
 /// Columns between a name and its value, and between the two columns.
 const GAP: usize = 2;
 
@@ -39,24 +42,34 @@ fn middle(left: usize, right: usize, columns: usize) -> usize {
     }
 }
 
-/// Draws two lists of facts side by side, and cuts what does not fit.
+/// Draws two lists of facts side by side, or one below the other if there is too little room; cuts
+/// what does not fit.
 pub fn draw(left: &Facts, right: &Facts, area: Rect, look: Look, buffer: &mut Buffer) {
+    if area.width < TWO {
+        let all: Facts = left.iter().chain(right).cloned().collect();
+        let (names, _) = widths(&all);
+        return column(&all, names, area, look, buffer);
+    }
     let columns = usize::from(area.width);
     let ((left_names, of_left), (right_names, of_right)) = (widths(left), widths(right));
     let begin = middle(left_names + of_left, right_names + of_right, columns);
-    let left = (left, left_names, 0, begin.saturating_sub(GAP));
-    let right = (right, right_names, begin, columns.saturating_sub(begin));
-    for (facts, names, from, columns) in [left, right] {
-        for ((name, spans), row) in facts.iter().zip(area.rows()) {
-            let mut line = Line::from(Span::styled(format!("{name:<names$}"), look.faint()));
-            let mut room = columns.saturating_sub(names);
-            for span in spans {
-                let text = cut(&span.content, room);
-                room = room.saturating_sub(width(&text));
-                line.push_span(Span::styled(text, span.style));
-            }
-            buffer.set_line(row.x + from as u16, row.y, &line, columns as u16);
+    let of_right = Rect { x: area.x + begin as u16, width: area.width - begin as u16, ..area };
+    let of_left = Rect { width: begin.saturating_sub(GAP) as u16, ..area };
+    column(left, left_names, of_left, look, buffer);
+    column(right, right_names, of_right, look, buffer);
+}
+
+/// Draws facts one below the other, with `names` columns for their names.
+fn column(facts: &Facts, names: usize, area: Rect, look: Look, buffer: &mut Buffer) {
+    for ((name, spans), row) in facts.iter().zip(area.rows()) {
+        let mut line = Line::from(Span::styled(format!("{name:<names$}"), look.faint()));
+        let mut room = usize::from(area.width).saturating_sub(names);
+        for span in spans {
+            let text = cut(&span.content, room);
+            room = room.saturating_sub(width(&text));
+            line.push_span(Span::styled(text, span.style));
         }
+        buffer.set_line(row.x, row.y, &line, area.width);
     }
 }
 

@@ -1,7 +1,11 @@
 //! Aligned columns that fit: a header, and rows, one of which is under the cursor.
 
 use crate::{
-    dashboard::look::Look,
+    dashboard::{
+        arrangement::{Column, Sorting},
+        look::Look,
+        pane::Cx,
+    },
     output::{LEAST_ID, cut, least_width, width},
 };
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
@@ -11,31 +15,6 @@ const GAP: usize = 2;
 
 /// The minimum width of a column that is cut. Columns with ids are cut first.
 const NARROWEST: usize = 6;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
-    pub name: &'static str,
-    /// Whether it is aligned to the right, as numbers are.
-    pub right: bool,
-    /// Whether its texts may be cut if there is too little room.
-    pub cut: bool,
-}
-
-impl Column {
-    /// Text that stays whole.
-    pub const fn text(name: &'static str) -> Self {
-        Self { name, right: false, cut: false }
-    }
-
-    /// Text that may be cut.
-    pub const fn long(name: &'static str) -> Self {
-        Self { name, right: false, cut: true }
-    }
-
-    pub const fn number(name: &'static str) -> Self {
-        Self { name, right: true, cut: false }
-    }
-}
 
 pub type Cell = (String, Style);
 
@@ -59,7 +38,8 @@ pub fn grid(
     let Some(header) = lines.next() else { return };
     let mut x = header.x;
     for (column, width) in columns.iter().zip(&widths) {
-        let name = aligned(&column.name.to_uppercase(), *width, column.right);
+        let name = format!("{}{}", column.name.to_uppercase(), column.mark);
+        let name = aligned(&name, *width, column.right);
         buffer.set_stringn(x, header.y, name, *width, look.title());
         x += (*width + GAP) as u16;
     }
@@ -78,6 +58,35 @@ pub fn grid(
     }
 }
 
+/// Draws a pane's list as a [`grid`] of at most `most` of its columns, as the user has arranged
+/// them: the header marks the column that sorts the rows.
+pub fn list_grid(
+    columns: &[Column],
+    most: usize,
+    rows: &[Vec<Cell>],
+    selected: Option<usize>,
+    area: Rect,
+    cx: &Cx<'_>,
+    buffer: &mut Buffer,
+) {
+    let shown = (0..columns.len()).filter(|column| cx.arrangement.shows(*column));
+    let shown: Vec<usize> = shown.take(most).collect();
+    let marked = |index: &usize| {
+        let mark = match cx.arrangement.sorting() {
+            Some(Sorting { column, descending: false }) if column == *index => "▲",
+            Some(Sorting { column, descending: true }) if column == *index => "▼",
+            _ => "",
+        };
+        Column { mark, ..columns[*index] }
+    };
+    let columns: Vec<_> = shown.iter().map(marked).collect();
+    let chosen = |row: &Vec<Cell>| -> Vec<Cell> {
+        shown.iter().filter_map(|index| row.get(*index).cloned()).collect()
+    };
+    let rows: Vec<_> = rows.iter().map(chosen).collect();
+    grid(&columns, &rows, selected, area, cx.look, buffer);
+}
+
 /// A text padded to `columns` columns, unless it is longer.
 pub fn aligned(text: &str, columns: usize, right: bool) -> String {
     let room = " ".repeat(columns.saturating_sub(width(text)));
@@ -88,7 +97,8 @@ pub fn aligned(text: &str, columns: usize, right: bool) -> String {
 /// are left out are missing at the end.
 fn widths(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
     let widest = |of: fn(&str) -> usize| {
-        let mut widths: Vec<_> = columns.iter().map(|column| width(column.name)).collect();
+        let mut widths: Vec<_> =
+            columns.iter().map(|column| width(column.name) + width(column.mark)).collect();
         for row in rows {
             for (width, (text, _)) in widths.iter_mut().zip(row) {
                 *width = (*width).max(of(text));

@@ -12,7 +12,8 @@ pub mod facts;
 pub mod grid;
 pub mod page;
 
-pub use grid::{Cell, Column, grid, plain};
+pub use super::arrangement::Column;
+pub use grid::{Cell, grid, list_grid, plain};
 pub use page::Page;
 
 use super::{look::Look, pane::Cx};
@@ -46,6 +47,27 @@ pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer:
     }
 }
 
+/// Splits an area: `height` rows at most, and the rest.
+pub fn split(area: Rect, height: u16) -> (Rect, Rect) {
+    let height = height.min(area.height);
+    let rest = Rect { y: area.y + height, height: area.height - height, ..area };
+    (Rect { height, ..area }, rest)
+}
+
+/// The minimum rows of a pane that shows the item under the cursor below its list.
+const TALL: u16 = 36;
+
+/// The areas of a list of `rows` rows and of the item under the cursor, which has no rows if there
+/// is too little room.
+pub fn beneath(area: Rect, rows: usize) -> (Rect, Rect) {
+    if area.height < TALL || rows == 0 {
+        return split(area, area.height);
+    }
+    // A short list leaves more room, up to three quarters.
+    let wanted = rows.min(usize::from(area.height)) as u16 + 2;
+    split(area, wanted.clamp(area.height / 4, area.height / 2))
+}
+
 /// Number of a list's rows that fit into an area, below the rule and the header.
 pub fn list_rows(area: Rect) -> usize {
     area.height.saturating_sub(2).into()
@@ -66,6 +88,11 @@ pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
         true => format!("no {what} like that"),
         false => format!("no {what} like that: {}", hints.join(", ")),
     }
+}
+
+/// Text of others on one line, without control characters.
+pub fn printable(text: &str) -> String {
+    text.trim_end().replace('\n', " ").replace(char::is_control, "\u{fffd}")
 }
 
 /// A text in lines of at most `columns` columns, broken at spaces if there are any.

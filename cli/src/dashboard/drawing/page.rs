@@ -1,7 +1,8 @@
 //! A page that may be longer than the pane: facts, texts and tables, from top to bottom.
 
 use super::{
-    grid::{Cell, Column, grid},
+    Column,
+    grid::{Cell, grid},
     lines, section, wrapped,
 };
 use crate::{

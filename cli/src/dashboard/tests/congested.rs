@@ -15,7 +15,7 @@ use ratatui::layout::Size;
 const NAME: &str = "congested.jsonl";
 
 /// Answers the current questions with the last recorded answers.
-fn fill(state: &mut State, recorded: &[(Timestamp, News)]) {
+pub fn fill(state: &mut State, recorded: &[(Timestamp, News)]) {
     for ask in state.wants(false) {
         let answers = recorded.iter().rev().find_map(|(_, news)| match news {
             News::Answer(known, _) if *known == ask => Some(news.clone()),

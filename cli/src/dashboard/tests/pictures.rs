@@ -1,6 +1,6 @@
-//! Pictures of a recorded devnet: every pane at three sizes, and under every key.
+//! Pictures of a recorded devnet: every pane at five sizes, and under every key.
 
-use super::{picture, press, replayed, tab, update};
+use super::{accounts, picture, press, replayed, replayed_from, tab, update};
 use crate::dashboard::{
     look::Theme,
     palette::{Completion, Offer},
@@ -10,7 +10,17 @@ use crate::dashboard::{
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
 
+/// The sizes of opened pages.
 pub const SIZES: [Size; 3] = [Size::new(80, 24), Size::new(120, 40), Size::new(200, 60)];
+
+/// The sizes of panes.
+pub const ALL_SIZES: [Size; 5] = [
+    Size::new(40, 10),
+    Size::new(80, 24),
+    Size::new(120, 40),
+    Size::new(160, 50),
+    Size::new(200, 60),
+];
 
 pub fn snapshot(name: &str, size: Size, lines: &[String]) {
     let Size { width, height } = size;
@@ -20,12 +30,17 @@ pub fn snapshot(name: &str, size: Size, lines: &[String]) {
 }
 
 #[test]
-fn every_pane_at_three_sizes() {
-    for size in SIZES {
+fn every_pane_at_five_sizes() {
+    for size in ALL_SIZES {
         let mut state = replayed(size, Theme::Dark);
+        let mut other = replayed_from(accounts::NAME, size, Theme::Dark);
         for name in panes::ALL.iter().map(|new| new().name()) {
-            tab(&mut state, name);
-            snapshot(name, size, &picture(&state));
+            let state = match name {
+                "blocks" | "presence" | "accounts" | "faults" => &mut other,
+                _ => &mut state,
+            };
+            tab(state, name);
+            snapshot(name, size, &picture(state));
         }
     }
 }
@@ -36,6 +51,10 @@ fn what_lies_over_the_panes() {
     let mut state = replayed(size, Theme::Dark);
     press(&mut state, KeyCode::Char('?'));
     snapshot("help", size, &picture(&state));
+    let now = state.now;
+    update(&mut state, now, Event::Resize(ALL_SIZES[0]));
+    snapshot("help", ALL_SIZES[0], &picture(&state));
+    update(&mut state, now, Event::Resize(size));
     press(&mut state, KeyCode::Esc);
     state.commands = ["chain head", "presence show", "presence votes"]
         .map(|path| Completion { path: path.to_owned(), about: format!("About {path}") })
@@ -77,14 +96,15 @@ fn a_theme_changes_styles_and_no_text() {
 /// Presses keys in a pseudo-random order that is always the same.
 #[test]
 fn no_key_at_no_size_breaks_anything() {
-    let codes: Vec<KeyCode> = " /:?yjkhlgGan<>12345678qx\u{e9}"
+    let codes: Vec<KeyCode> = " /:?yjkhlgGan<>1234567890-=qsScxp\u{e9}"
         .chars()
         .map(KeyCode::Char)
         .chain([KeyCode::Enter, KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::BackTab])
         .chain([KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::PageUp])
         .chain([KeyCode::PageDown, KeyCode::Home, KeyCode::End, KeyCode::Backspace])
         .collect();
-    let sizes = [(80, 24), (81, 25), (120, 40), (160, 24), (80, 60), (10, 3), (1, 1), (0, 0)];
+    let sizes =
+        [(40, 10), (80, 24), (81, 25), (120, 40), (160, 24), (80, 60), (10, 3), (1, 1), (0, 0)];
     let mut state = replayed(SIZES[0], Theme::Dark);
     let mut seed = 7_u64;
     for step in 0..1_000 {

@@ -5,6 +5,7 @@ mod view;
 pub use view::style;
 
 use crate::dashboard::{
+    arrangement::Column,
     drawing::{list_row_at, list_rows, page},
     news::{Answer, Ask},
     pane::{Cx, Pane},
@@ -57,20 +58,21 @@ impl Jobs {
 
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&JobSummary> {
         let all = self.known.iter().flatten();
-        all.filter(|job| !self.open_only || !job.status.is_final())
-            .filter(|job| {
-                cx.filter.is_empty()
-                    || cx.filter.accepts(&format!(
-                        "{} {} {} {} {} {}",
-                        job.job_id,
-                        job.kind,
-                        job.status,
-                        job.submitter,
-                        job.submitter_name.as_deref().unwrap_or_default(),
-                        job.committee.join(" "),
-                    ))
-            })
-            .collect()
+        let accepted = all.filter(|job| !self.open_only || !job.status.is_final()).filter(|job| {
+            cx.filter.is_empty()
+                || cx.filter.accepts(&format!(
+                    "{} {} {} {} {} {}",
+                    job.job_id,
+                    job.kind,
+                    job.status,
+                    job.submitter,
+                    job.submitter_name.as_deref().unwrap_or_default(),
+                    job.committee.join(" "),
+                ))
+        });
+        let mut accepted: Vec<_> = accepted.collect();
+        cx.arrangement.sort(&mut accepted, |job, column| view::key(job, column, cx));
+        accepted
     }
 
     pub fn cursor(&self, accepted: &[&JobSummary]) -> Cursor {
@@ -192,6 +194,10 @@ impl Pane for Jobs {
 
     fn back(&mut self) -> bool {
         self.opened.take().is_some()
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        if self.opened.is_some() { &[] } else { &view::COLUMNS }
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {

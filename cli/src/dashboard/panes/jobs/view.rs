@@ -3,7 +3,8 @@
 use super::{Jobs, OpenedJob};
 use crate::{
     dashboard::{
-        drawing::{Cell, Column, Page, grid, lines, list_rows, plain, section, unlike},
+        arrangement::SortKey,
+        drawing::{Cell, Column, Page, lines, list_grid, list_rows, plain, section, unlike},
         look::Look,
         pane::Cx,
         panes::events::happened,
@@ -23,7 +24,7 @@ const BAR: usize = 20;
 
 const RESULT: usize = 12;
 
-const COLUMNS: [Column; 8] = [
+pub const COLUMNS: [Column; 8] = [
     Column::long("job"),
     Column::text("kind"),
     Column::text("status"),
@@ -88,7 +89,26 @@ pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
     // Most jobs end before a runner reports progress.
     let said = shown.iter().any(|row| row.last().is_some_and(|(text, _)| !text.is_empty()));
     let columns = if said { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
-    grid(columns, &shown, selected, area, cx.look, buffer);
+    list_grid(columns, columns.len(), &shown, selected, area, cx, buffer);
+}
+
+/// A job's value in a column.
+pub fn key(job: &JobSummary, column: usize, cx: &Cx<'_>) -> SortKey {
+    let end = job.final_at.unwrap_or(cx.shared.height);
+    match COLUMNS[column].name {
+        "job" => SortKey::text(job.job_id),
+        "kind" => SortKey::text(&job.kind),
+        "status" => SortKey::text(job.status),
+        "block" => SortKey::number(job.submitted_at),
+        "took" => SortKey::number(end.saturating_sub(job.submitted_at)),
+        "by" => SortKey::text(by(job)),
+        "runners" => SortKey::text(job.committee.join(" ")),
+        _ => SortKey::Nothing,
+    }
+}
+
+fn by(job: &JobSummary) -> String {
+    job.submitter_name.clone().unwrap_or_else(|| job.submitter.to_string())
 }
 
 fn title(pane: &Jobs, cx: &Cx<'_>) -> String {
@@ -120,7 +140,7 @@ fn row(pane: &Jobs, job: &JobSummary, cx: &Cx<'_>) -> Vec<Cell> {
         (job.status.to_string(), style(job.status, cx.look)),
         plain(grouped(job.submitted_at.into())),
         (took, style_of_took),
-        plain(job.submitter_name.clone().unwrap_or_else(|| job.submitter.to_string())),
+        plain(by(job)),
         plain(job.committee.join(" ")),
         (progress.join("; "), cx.look.busy()),
     ]

@@ -3,7 +3,9 @@
 use super::{LeaseEntry, Leases, OpenedLease};
 use crate::{
     dashboard::{
-        drawing::{Cell, Column, Page, grid, lines, page, plain, section, unlike, wrapped},
+        drawing::{
+            Cell, Column, Page, grid, lines, page, plain, printable, section, unlike, wrapped,
+        },
         lease::LeaseJob,
         look::Look,
         pane::Cx,
@@ -166,11 +168,6 @@ fn job_row(job: &JobSummary, last: bool, cx: &Cx<'_>) -> Vec<Cell> {
 fn since(at: Option<&String>, cx: &Cx<'_>) -> Option<String> {
     let at: Timestamp = at?.parse().ok()?;
     Some(seconds_since(at, cx.now))
-}
-
-/// Text from others on one line, without control characters.
-fn printable(text: &str) -> String {
-    text.trim_end().replace(char::is_control, "\u{fffd}")
 }
 
 /// The areas of a job's page and its log: side by side, or one above the other.

@@ -14,6 +14,15 @@ use ratatui::{buffer::Buffer, style::Style, text::Line};
 const COLUMNS: [Column; 3] =
     [Column::text("time (UTC)"), Column::text("level"), Column::long("message")];
 
+/// The same on a narrow terminal: times without fractions, levels as letters.
+const NARROW: [Column; 3] = [Column::text("time"), Column::text(""), Column::long("message")];
+
+/// The minimum width for whole times and levels.
+const WIDE: u16 = 60;
+
+/// Characters of a time up to its seconds.
+const SECONDS: usize = 8;
+
 const PREFIX: &str = "cowboy_devnet::";
 
 /// The span of a validator's lines, and the rest of their targets.
@@ -106,6 +115,7 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return draw_lines([Line::styled(text, look.faint())], area, buffer);
     }
+    let narrow = area.width < WIDE;
     let cursor = pane.cursor(count);
     let window = cursor.window(count, list_rows(cx.area));
     // While the log is followed, no line is selected.
@@ -122,10 +132,14 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
                 Some(LogLevel::Warn | LogLevel::Error) | None => (message, style),
                 Some(_) => plain(message),
             };
-            vec![(entry.time.clone(), look.faint()), (level.to_owned(), style), message]
+            let (time, level) = match narrow {
+                true => (entry.time.get(..SECONDS).unwrap_or_default(), &level[..1]),
+                false => (entry.time.as_str(), level),
+            };
+            vec![(time.to_owned(), look.faint()), (level.to_owned(), style), message]
         })
         .collect();
-    grid(&COLUMNS, &rows, selected, area, look, buffer);
+    grid(if narrow { &NARROW } else { &COLUMNS }, &rows, selected, area, look, buffer);
 }
 
 #[cfg(test)]

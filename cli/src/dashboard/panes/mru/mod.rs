@@ -3,6 +3,7 @@
 mod view;
 
 use crate::dashboard::{
+    arrangement::Column,
     drawing::{list_row_at, list_rows, page},
     news::{Answer, Ask},
     palette::quoted,
@@ -42,19 +43,20 @@ pub struct Mru {
 impl Mru {
     pub fn accepted<'a>(&'a self, cx: &Cx<'_>) -> Vec<&'a MruRecord> {
         let all = self.records.iter().flatten();
-        all.filter(|record| record.live || !self.live_only)
-            .filter(|record| {
-                cx.filter.accepts(&format!(
-                    "{} {} {} {} {} {}",
-                    record.submitter_name.as_deref().unwrap_or_default(),
-                    record.submitter,
-                    record.kind,
-                    record.runner,
-                    record.runner_address,
-                    if record.live { "live" } else { "expired" },
-                ))
-            })
-            .collect()
+        let accepted = all.filter(|record| record.live || !self.live_only).filter(|record| {
+            cx.filter.accepts(&format!(
+                "{} {} {} {} {} {}",
+                record.submitter_name.as_deref().unwrap_or_default(),
+                record.submitter,
+                record.kind,
+                record.runner,
+                record.runner_address,
+                if record.live { "live" } else { "expired" },
+            ))
+        });
+        let mut accepted: Vec<_> = accepted.collect();
+        cx.arrangement.sort(&mut accepted, |record, column| view::key(record, column, cx));
+        accepted
     }
 
     pub fn cursor(&self, accepted: &[&MruRecord]) -> Cursor {
@@ -157,6 +159,10 @@ impl Pane for Mru {
 
     fn back(&mut self) -> bool {
         self.opened.take().is_some()
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        if self.opened.is_some() { &[] } else { &view::COLUMNS }
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {

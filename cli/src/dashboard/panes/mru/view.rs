@@ -3,7 +3,10 @@
 use super::{Mru, OpenedRecord};
 use crate::{
     dashboard::{
-        drawing::{Cell, Column, Page, grid, lines, list_rows, plain, section, unlike, wrapped},
+        arrangement::SortKey,
+        drawing::{
+            Cell, Column, Page, lines, list_grid, list_rows, plain, section, unlike, wrapped,
+        },
         look::Look,
         pane::Cx,
         panes::jobs,
@@ -14,7 +17,7 @@ use cowboy_devnet::types::{JobSummary, MruRecord, PresenceStanding, Runner, Runn
 use ratatui::{buffer::Buffer, style::Style, text::Line};
 
 /// The columns of the list, the most important first; narrow terminals show fewer.
-const COLUMNS: [Column; 9] = [
+pub const COLUMNS: [Column; 9] = [
     Column::long("submitter"),
     Column::text("kind"),
     Column::long("runner"),
@@ -49,12 +52,31 @@ pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
     let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
     let rows: Vec<_> = seen.iter().map(|record| row(record, cx)).collect();
-    let columns = match area.width {
+    let most = match area.width {
         0..110 => 7,
         110..160 => 8,
         _ => COLUMNS.len(),
     };
-    grid(&COLUMNS[..columns], &rows, selected, area, look, buffer);
+    list_grid(&COLUMNS, most, &rows, selected, area, cx, buffer);
+}
+
+/// A record's value in a column.
+pub fn key(record: &MruRecord, column: usize, cx: &Cx<'_>) -> SortKey {
+    match COLUMNS[column].name {
+        "submitter" => SortKey::text(submitter(record)),
+        "kind" => SortKey::text(&record.kind),
+        "runner" => SortKey::text(&record.runner),
+        "state" => SortKey::number(u8::from(!record.live)),
+        "blocks left" => SortKey::number(record.expires_at.saturating_sub(cx.shared.height)),
+        "set at" => SortKey::number(record.set_at),
+        "expires at" => SortKey::number(record.expires_at),
+        "runner's address" => SortKey::text(record.runner_address),
+        _ => SortKey::text(record.submitter),
+    }
+}
+
+fn submitter(record: &MruRecord) -> String {
+    record.submitter_name.clone().unwrap_or_else(|| record.submitter.to_string())
 }
 
 fn nothing(pane: &Mru, cx: &Cx<'_>) -> Vec<Line<'static>> {
@@ -82,9 +104,8 @@ fn state(record: &MruRecord, cx: &Cx<'_>) -> (&'static str, Style, String) {
 
 fn row(record: &MruRecord, cx: &Cx<'_>) -> Vec<Cell> {
     let (word, style, left) = state(record, cx);
-    let submitter = record.submitter_name.clone().unwrap_or_else(|| record.submitter.to_string());
     vec![
-        plain(submitter),
+        plain(submitter(record)),
         plain(record.kind.clone()),
         plain(record.runner.clone()),
         (word.to_owned(), style),

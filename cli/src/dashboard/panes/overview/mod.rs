@@ -6,48 +6,23 @@ use crate::dashboard::{
     drawing::{list_row_at, list_rows},
     news::{Answer, Ask},
     pane::{Cx, Pane},
-    panes::AT_A_TIME,
     rows::Cursor,
-    shared::BLOCKS,
 };
 use cowboy_devnet::types::{Validator, ValidatorStatus};
 use crossterm::event::KeyEvent;
-use jiff::Timestamp;
 use ratatui::{buffer::Buffer, layout::Position};
-use std::collections::BTreeMap;
 
 /// Number of blocks before the head whose latency is requested.
 const LATENCIES: usize = 60;
 
-/// Data about a block that only a request for it returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measured {
-    /// Milliseconds from the proposer's timestamp until it was known to be final; absent if the
-    /// validator no longer knows.
-    pub latency: Option<u64>,
-    /// The cycles used by its transactions and timers.
-    pub cycles: u64,
-    pub cells: u64,
-}
-
 #[derive(Debug, Default)]
 pub struct Overview {
-    measured: BTreeMap<u64, Measured>,
     validators: Vec<Validator>,
     cursor: Cursor,
     pub opened: Option<String>,
 }
 
 impl Overview {
-    pub fn measured(&self, height: u64) -> Option<Measured> {
-        self.measured.get(&height).copied()
-    }
-
-    /// The known latencies of the newest blocks in milliseconds, ascending by height.
-    pub fn latencies(&self) -> Vec<u64> {
-        self.measured.values().filter_map(|block| block.latency).collect()
-    }
-
     /// Validators that the filter accepts, by name.
     pub fn accepted<'a>(cx: &Cx<'a>) -> Vec<&'a ValidatorStatus> {
         let all = cx.shared.status.iter().flat_map(|status| &status.validators);
@@ -91,32 +66,13 @@ impl Pane for Overview {
             wants.push(Ask::Validators);
         }
         let newest = cx.shared.blocks.iter().rev().take(LATENCIES);
-        let missing = newest.filter(|block| !self.measured.contains_key(&block.height));
-        wants.extend(missing.take(AT_A_TIME).map(|block| Ask::Block(block.height)));
+        wants.extend(cx.shared.unmeasured(newest.map(|block| block.height)));
         wants
     }
 
     fn answer(&mut self, _ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
-        match answer {
-            Answer::Block(block) => {
-                let since = |at: Timestamp| at.duration_since(*block.timestamp).as_millis();
-                let latency = block.finalized_at.map(|at| u64::try_from(since(*at)).unwrap_or(0));
-                let measured =
-                    Measured { latency, cycles: block.cycles_used, cells: block.cells_used };
-                self.measured.insert(block.height, measured);
-                if self.measured.len() > BLOCKS {
-                    self.measured.pop_first();
-                }
-            }
-            Answer::Validators(validators) => self.validators = validators.clone(),
-            _ => {}
-        }
-    }
-
-    fn refused(&mut self, ask: &Ask, _reason: &str) {
-        // The chain may have dropped the block, so that there are no figures.
-        if let Ask::Block(height) = ask {
-            self.measured.insert(*height, Measured { latency: None, cycles: 0, cells: 0 });
+        if let Answer::Validators(validators) = answer {
+            self.validators = validators.clone();
         }
     }
 

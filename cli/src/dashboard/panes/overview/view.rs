@@ -5,13 +5,15 @@ use crate::{
     dashboard::{
         drawing::{
             Cell, Column, Page,
-            chart::{chart, titled},
+            chart::Chart,
             facts::{self, Facts},
-            grid, lines, list_rows, plain, section, unlike,
+            grid, lines, list_rows, plain, section, split, unlike,
         },
         look::Look,
         pane::Cx,
         rows::Cursor,
+        shared::SeenBlock,
+        trouble::marks,
     },
     output::{amount, grouped, millis, or_dash, seconds_since, share, wei},
 };
@@ -26,19 +28,36 @@ use ratatui::{
 /// The minimum width to show charts next to the validators.
 const WIDE: u16 = 120;
 
+/// Number of blocks that averages are about.
+const AVERAGED: usize = 60;
+
 /// Rows of facts, including their rule.
 const FACTS: u16 = 6;
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     Column::text("validator"),
     Column::text("status"),
+    FAULTS,
     Column::number("height"),
     Column::number("behind"),
     Column::long("address"),
 ];
 
-const RUNNERS: [Column; 3] =
-    [Column::text("runner"), Column::text("status"), Column::long("connected to")];
+const RUNNERS: [Column; 4] =
+    [Column::text("runner"), Column::text("status"), FAULTS, Column::long("connected to")];
+
+/// The faults that concern a node, if any is in force.
+const FAULTS: Column = Column::long("faults");
+
+const BLOCKS: [Column; 7] = [
+    Column::number("block"),
+    Column::number("ago"),
+    Column::number("transactions"),
+    Column::number("fires"),
+    Column::number("events"),
+    Column::number("present"),
+    Column::number("finality"),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverviewAreas {
@@ -48,16 +67,28 @@ pub struct OverviewAreas {
     pub validators: Rect,
     /// The runners, if there is room for them.
     runners: Rect,
+    /// The newest blocks, if there is room for them.
+    blocks: Rect,
 }
 
 /// The minimum rows of runners, including their rule and header.
 const RUNNER_ROWS: u16 = 3;
 
+/// The minimum rows of the newest blocks, including their rule and header.
+const BLOCK_ROWS: u16 = 6;
+
+/// The minimum rows of the pane for all facts, and below them for charts.
+const LOW: u16 = 14;
+const CHARTED: u16 = 12;
+
+/// The minimum width for two charts side by side.
+const TWO_CHARTS: u16 = 70;
+
 pub fn shape(cx: &Cx<'_>) -> OverviewAreas {
     let area = cx.area;
-    let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len()) as u16;
-    let facts = Rect { height: FACTS.min(area.height), ..area };
-    let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
+    let status = cx.shared.status.as_ref();
+    let known = status.map_or(0, |status| status.validators.len()).min(1_000) as u16;
+    let (facts, rest) = split(area, if area.height < LOW { area.height / 2 } else { FACTS });
     if area.width >= WIDE {
         let left = rest.width / 2 - 1;
         let right = Rect { x: rest.x + left + 2, width: rest.width - left - 2, ..rest };
@@ -65,29 +96,33 @@ pub fn shape(cx: &Cx<'_>) -> OverviewAreas {
         let height = rest.height / count;
         let chart = |index| Rect { y: right.y + index * height, height, ..right };
         let left = Rect { width: left, ..rest };
-        // All validators, up to half of the height.
-        let upper = known.saturating_add(3).min(left.height / 2);
-        let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
-        return OverviewAreas {
-            facts,
-            charts: (0..count).map(chart).collect(),
-            validators: Rect { height: upper, ..left },
-            runners,
+        // All validators, up to half of the height; then runners, then blocks if there is room.
+        let (validators, left) = split(left, (known + 3).min(left.height / 2));
+        let members = status.map_or(0, |status| status.runners.len()).min(1_000) as u16;
+        let rows = match left.height.saturating_sub(members + 3) {
+            0..BLOCK_ROWS => left.height,
+            _ => members + 3,
         };
+        let (runners, blocks) = split(left, rows);
+        let charts = (0..count).map(chart).collect();
+        return OverviewAreas { facts, charts, validators, runners, blocks };
     }
-    let height = (rest.height / 3).min(8);
+    let (above, rest) =
+        split(rest, if rest.height < CHARTED { 0 } else { (rest.height / 3).min(8) });
     let half = (rest.width / 2).saturating_sub(1);
-    let charts = vec![
-        Rect { height, width: half, ..rest },
-        Rect { height, x: rest.x + half + 2, width: rest.width.saturating_sub(half + 2), ..rest },
-    ];
-    let rest = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+    let charts = match rest.width {
+        0..TWO_CHARTS => vec![above],
+        _ => vec![
+            Rect { width: half, ..above },
+            Rect { x: above.x + half + 2, width: above.width - half - 2, ..above },
+        ],
+    };
     // Runners, if all validators leave room for them.
-    let left = rest.height.saturating_sub(known.saturating_add(2));
+    let left = rest.height.saturating_sub(known + 2);
     let left = if left < RUNNER_ROWS || known == 0 { 0 } else { left };
-    let validators = Rect { height: rest.height - left, ..rest };
-    let runners = Rect { y: validators.bottom(), height: left, ..rest };
-    OverviewAreas { facts, charts, validators, runners }
+    let (validators, runners) = split(rest, rest.height - left);
+    let blocks = Rect { height: 0, ..runners };
+    OverviewAreas { facts, charts, validators, runners, blocks }
 }
 
 pub const fn state(state: ValidatorState) -> &'static str {
@@ -114,52 +149,55 @@ pub fn draw(pane: &Overview, cx: &Cx<'_>, buffer: &mut Buffer) {
         return validator(name, pane.validator(), cx, buffer);
     }
     let shape = shape(cx);
-    draw_facts(pane, cx, shape.facts, buffer);
-    for (area, (title, values)) in shape.charts.iter().zip(charts(pane, cx)) {
-        chart(&title, &values, *area, cx.look, buffer);
+    draw_facts(cx, shape.facts, buffer);
+    for (area, chart) in shape.charts.iter().zip(charts(cx)) {
+        chart.draw(*area, cx.look, buffer);
     }
     validators(pane, cx, &shape, buffer);
     runners(cx, shape.runners, buffer);
+    blocks(cx, shape.blocks, buffer);
 }
 
-/// Milliseconds between the newest blocks, ascending.
-fn intervals(cx: &Cx<'_>) -> Vec<u64> {
+/// The heights of the newest blocks and the milliseconds since the block before, ascending.
+fn intervals(cx: &Cx<'_>) -> Vec<(u64, u64)> {
     let blocks = cx.shared.blocks.iter().zip(cx.shared.blocks.iter().skip(1));
     let between = blocks.filter(|(a, b)| a.height + 1 == b.height).map(|(a, b)| {
         let elapsed = b.finalized_at.duration_since(a.finalized_at).as_millis();
-        u64::try_from(elapsed).unwrap_or(0)
+        (b.height, u64::try_from(elapsed).unwrap_or(0))
     });
     between.collect()
 }
 
-fn average(values: &[u64]) -> Option<u64> {
-    let count = values.len() as u64;
-    values.iter().sum::<u64>().checked_div(count)
+/// The average of the newest values.
+fn average(values: &[(u64, u64)]) -> Option<u64> {
+    let recent = &values[values.len().saturating_sub(AVERAGED)..];
+    let count = recent.len() as u64;
+    recent.iter().map(|(_, value)| value).sum::<u64>().checked_div(count)
 }
 
-/// The charts with their titles, the most important first.
-fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
-    let of = |value: fn(&crate::dashboard::shared::SeenBlock) -> u64| {
-        cx.shared.blocks.iter().map(value).collect::<Vec<_>>()
+/// The charts, the most important first.
+fn charts(cx: &Cx<'_>) -> Vec<Chart> {
+    let of = |value: fn(&SeenBlock) -> u64| {
+        cx.shared.blocks.iter().map(|block| (block.height, value(block))).collect::<Vec<_>>()
     };
-    let latencies = pane.latencies();
+    let latencies = cx.shared.latencies();
     let count: fn(u64) -> String = |value| grouped(value.into());
     vec![
-        titled("finality", latencies, millis),
-        titled("between blocks", intervals(cx), millis),
-        titled("runners present", of(|block| block.present.into()), count),
-        titled("transactions and fires", of(|b| u64::from(b.transactions + b.fires)), count),
-        titled("events", of(|block| block.events as u64), count),
+        Chart::newest("finality", latencies, millis),
+        Chart::newest("between blocks", intervals(cx), millis),
+        Chart::newest("runners present", of(|block| block.present.into()), count),
+        Chart::newest("transactions and fires", of(|b| u64::from(b.transactions + b.fires)), count),
+        Chart::newest("events", of(|block| block.events as u64), count),
     ]
 }
 
-fn draw_facts(pane: &Overview, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+fn draw_facts(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let look = cx.look;
     let area = section("chain", area, look, buffer);
-    facts::draw(&chain(pane, cx), &prices(pane, cx), area, look, buffer);
+    facts::draw(&chain(cx), &prices(cx), area, look, buffer);
 }
 
-fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
+fn chain(cx: &Cx<'_>) -> Facts {
     let (look, shared) = (cx.look, cx.shared);
     let unknown = || vec![Span::raw("?")];
     let head = shared.blocks.back().map_or_else(unknown, |block| {
@@ -167,17 +205,14 @@ fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
         let height = Span::styled(grouped(block.height.into()), look.strong());
         vec![height, Span::raw(format!(", final {ago} ago"))]
     });
-    let intervals = intervals(cx);
-    let recent = &intervals[intervals.len().saturating_sub(60)..];
-    let rate = average(recent).filter(|ms| *ms > 0).map_or_else(unknown, |ms| {
+    let rate = average(&intervals(cx)).filter(|ms| *ms > 0).map_or_else(unknown, |ms| {
         let centi = 100_000 / ms;
         let text = format!("{}.{:02} a second, one in {}", centi / 100, centi % 100, millis(ms));
         vec![Span::raw(text)]
     });
-    let latencies = pane.latencies();
-    let recent = &latencies[latencies.len().saturating_sub(60)..];
-    let finality = average(recent).map_or_else(unknown, |ms| {
-        let last = latencies.last().copied().unwrap_or(0);
+    let latencies = cx.shared.latencies();
+    let finality = average(&latencies).map_or_else(unknown, |ms| {
+        let last = latencies.last().map_or(0, |(_, ms)| *ms);
         vec![Span::raw(format!("{} now, {} on average", millis(last), millis(ms)))]
     });
     let runners = shared.blocks.back().map_or_else(unknown, |block| {
@@ -203,14 +238,14 @@ fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
     ]
 }
 
-fn prices(pane: &Overview, cx: &Cx<'_>) -> Facts {
+fn prices(cx: &Cx<'_>) -> Facts {
     let shared = cx.shared;
     let unknown = || vec![Span::raw("?")];
     let parameters = shared.parameters.as_ref();
     let price = |price: Option<String>| price.map_or_else(unknown, |text| vec![Span::raw(text)]);
     let cycle = price(parameters.map(|known| wei(known.cycle_basefee.0)));
     let cell = price(parameters.map(|known| wei(known.cell_basefee.0)));
-    let newest = shared.blocks.iter().rev().find_map(|block| pane.measured(block.height));
+    let newest = shared.blocks.iter().rev().find_map(|block| shared.figures(block.height));
     let load = match (parameters, newest) {
         (Some(limits), Some(block)) => {
             let cycles = share(block.cycles, limits.cycle_limit);
@@ -249,13 +284,35 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &OverviewAreas, buffer: &mut 
         vec![
             plain(validator.name.clone()),
             (state(validator.status).to_owned(), style(validator.status, cx.look)),
+            (marks(cx.shared.faults(), &validator.name), cx.look.bad()),
             plain(grouped(validator.height.into())),
             plain((highest - validator.height).to_string()),
             plain(validator.address.to_string()),
         ]
     };
     let rows: Vec<_> = seen.iter().map(row).collect();
-    grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
+    marked(&COLUMNS, rows, selected, area, cx, buffer);
+}
+
+/// Draws nodes as a grid, without the column of faults if none is in force.
+fn marked(
+    columns: &[Column],
+    mut rows: Vec<Vec<Cell>>,
+    selected: Option<usize>,
+    area: Rect,
+    cx: &Cx<'_>,
+    buffer: &mut Buffer,
+) {
+    let mut columns = columns.to_vec();
+    if cx.shared.faults().is_empty()
+        && let Some(faults) = columns.iter().position(|column| *column == FAULTS)
+    {
+        columns.remove(faults);
+        for row in &mut rows {
+            row.remove(faults);
+        }
+    }
+    grid(&columns, &rows, selected, area, cx.look, buffer);
 }
 
 /// The runners, those that need attention first.
@@ -271,7 +328,10 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let all = cx.shared.status.iter().flat_map(|status| &status.runners);
     let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
     // Between names with numbers, the shorter one has the smaller number.
-    shown.sort_by_key(|runner| (rank(runner.status), runner.name.len(), &runner.name));
+    let is_well = |name: &str| marks(cx.shared.faults(), name).is_empty();
+    shown.sort_by_key(|runner| {
+        (rank(runner.status), is_well(&runner.name), runner.name.len(), &runner.name)
+    });
     let (all, fit) = (shown.len(), usize::from(area.height.saturating_sub(2)));
     let title = match all > fit {
         true => format!("runners: {}, {fit} of them here", grouped(all as u128)),
@@ -287,11 +347,37 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
         vec![
             plain(runner.name.clone()),
             (word.to_owned(), style),
+            (marks(cx.shared.faults(), &runner.name), cx.look.bad()),
             plain(runner.connected_validators.join(" ")),
         ]
     };
     let rows: Vec<_> = shown.iter().take(fit).map(row).collect();
-    grid(&RUNNERS, &rows, None, area, cx.look, buffer);
+    marked(&RUNNERS, rows, None, area, cx, buffer);
+}
+
+/// The newest blocks, the newest first.
+fn blocks(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
+    let fit = list_rows(area);
+    let area = section("newest blocks", area, cx.look, buffer);
+    let row = |block: &SeenBlock| -> Vec<Cell> {
+        let latency = cx.shared.figures(block.height).and_then(|figures| figures.latency);
+        let all = block.present == block.registry_len;
+        let present = format!("{} of {}", block.present, block.registry_len);
+        vec![
+            plain(grouped(block.height.into())),
+            plain(seconds_since(block.finalized_at, cx.now)),
+            plain(grouped(block.transactions.into())),
+            plain(grouped(block.fires.into())),
+            plain(grouped(block.events as u128)),
+            (present, if all { Style::new() } else { cx.look.warn() }),
+            plain(or_dash(latency.map(millis))),
+        ]
+    };
+    let rows: Vec<_> = cx.shared.blocks.iter().rev().take(fit).map(row).collect();
+    grid(&BLOCKS, &rows, None, area, cx.look, buffer);
 }
 
 fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Buffer) {

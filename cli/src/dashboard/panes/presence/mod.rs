@@ -6,19 +6,21 @@ use crate::{
     dashboard::{
         news::{Answer, Ask},
         pane::{Cx, Pane},
-        panes::AT_A_TIME,
         rows::Cursor,
-        shared::BLOCKS,
+        shared::{AT_A_TIME, BLOCKS},
     },
     output::width,
 };
-use cowboy_devnet::types::{self, Runner, Votes};
+use cowboy_devnet::types::{self, BlockNotice, Votes};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{
     buffer::Buffer,
-    layout::{Position, Rect},
+    layout::{Position, Rect, Size},
 };
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The event after which each runner has another subset.
+const SUBSETS: &str = "SubsetEpochAdvanced";
 
 /// The presence of a runner in a block's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,94 @@ pub struct PresenceColumn {
     pub threshold: Option<u32>,
     pub rule: String,
     pub embedded_in: u64,
+    /// The votes in the certificate, if they are known.
+    pub certificate: Option<SeenVotes>,
+}
+
+/// The votes of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenVotes {
+    pub quorum: u32,
+    pub validators: u32,
+    pub votes: Vec<SeenVote>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenVote {
+    pub validator: String,
+    bits: Vec<u8>,
+    /// Number of runners that the voter knew.
+    pub known: u32,
+    /// Number of runners whose bit is set.
+    pub present: usize,
+}
+
+impl SeenVote {
+    /// Whether it reports a runner as present; `None` if the voter did not know the runner.
+    pub fn reports(&self, runner: usize) -> Option<bool> {
+        (runner < self.known as usize).then(|| bit(&self.bits, runner))
+    }
+}
+
+impl SeenVotes {
+    fn of(votes: &Votes) -> Self {
+        let vote = |vote: &types::Vote| SeenVote {
+            validator: vote.validator.clone(),
+            bits: vote.bytes.0.0.clone(),
+            known: vote.bit_length,
+            present: vote.present.len(),
+        };
+        Self {
+            quorum: votes.quorum,
+            validators: votes.validators,
+            votes: votes.votes.iter().map(vote).collect(),
+        }
+    }
+
+    /// Number of votes that report a runner as present, and number of those that could: the voters
+    /// that the runner connects to, or all of them if its subset is not known.
+    pub fn reported(&self, runner: usize, subset: Option<&[String]>) -> (usize, usize) {
+        let could = self
+            .votes
+            .iter()
+            .filter(|vote| subset.is_none_or(|subset| subset.contains(&vote.validator)));
+        let set = could.clone().filter(|vote| vote.reports(runner) == Some(true)).count();
+        (set, could.count())
+    }
+}
+
+/// The share of the votes that report a runner, of those that could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VoteShade {
+    None,
+    Some,
+    /// At least two thirds.
+    Most,
+    /// At least nine tenths.
+    Nearly,
+    All,
+}
+
+impl VoteShade {
+    pub const fn of(set: usize, could: usize) -> Self {
+        match (set, could) {
+            (0, _) => Self::None,
+            (set, could) if set >= could => Self::All,
+            (set, could) if set * 10 >= could * 9 => Self::Nearly,
+            (set, could) if set * 3 >= could * 2 => Self::Most,
+            _ => Self::Some,
+        }
+    }
+
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::None => "·",
+            Self::Some => "░",
+            Self::Most => "▒",
+            Self::Nearly => "▓",
+            Self::All => "█",
+        }
+    }
 }
 
 impl PresenceColumn {
@@ -53,6 +143,7 @@ impl PresenceColumn {
             threshold: presence.threshold,
             rule: presence.rule.clone(),
             embedded_in: presence.embedded_in,
+            certificate: None,
         }
     }
 
@@ -70,23 +161,21 @@ pub fn bit(bytes: &[u8], index: usize) -> bool {
     bytes.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PresenceDetail {
-    pub votes: Option<Votes>,
-    /// The runner's entry in the registry, with its subset.
-    pub runner: Option<Runner>,
-    pub refused: Option<String>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeatMapArea {
     pub names: Rect,
     pub cells: Rect,
+    /// The columns and rows of a cell.
+    pub cell: Size,
     /// The heights of the columns, from the left.
     pub heights: Vec<u64>,
     /// The runners of the rows, from the top.
     pub runners: Vec<usize>,
+    /// The first and the last height.
+    pub axis: Rect,
     pub about: Rect,
+    /// The votes on the cell under the cursor, if there is room for them.
+    pub votes: Rect,
 }
 
 #[derive(Debug, Default)]
@@ -94,12 +183,17 @@ pub struct Presence {
     columns: BTreeMap<u64, PresenceColumn>,
     /// Blocks whose presence the devnet refused to send.
     refused: BTreeSet<u64>,
+    /// Blocks whose votes the devnet refused to send, with the reason.
+    secret: BTreeMap<u64, String>,
+    /// The validators that each runner has to be connected to, in the registry's order.
+    subsets: Vec<Vec<String>>,
     runner: Cursor,
     /// The block under the cursor; `None` follows the newest.
     height: Option<u64>,
     /// Whether only runners that were absent in some known block are shown.
     pub absent_only: bool,
-    pub opened: Option<PresenceDetail>,
+    /// Whether the votes on the cell under the cursor are shown alone.
+    pub opened: bool,
 }
 
 impl Presence {
@@ -139,17 +233,38 @@ impl Presence {
             .collect()
     }
 
+    pub fn subset(&self, runner: usize) -> Option<&[String]> {
+        self.subsets.get(runner).map(Vec::as_slice)
+    }
+
+    /// The share of the votes that report a runner in a block, if they are known.
+    pub fn shade(&self, height: u64, runner: usize) -> Option<VoteShade> {
+        let votes = self.column(height)?.certificate.as_ref()?;
+        let (set, could) = votes.reported(runner, self.subset(runner));
+        Some(VoteShade::of(set, could))
+    }
+
+    /// Why the votes on a block are not known.
+    pub fn secret(&self, height: u64) -> Option<&String> {
+        self.secret.get(&height)
+    }
+
     pub fn runner(&self, accepted: &[usize]) -> Option<usize> {
         accepted.get(self.runner.of(accepted.len())).copied()
     }
 
     pub fn shape(&self, cx: &Cx<'_>, accepted: &[usize]) -> HeatMapArea {
-        let [_, rows, about] = view::parts(cx.area);
+        let [_, rows, axis, about, votes] = view::parts(cx.area, accepted.len());
         let longest = accepted.iter().map(|runner| width(&cx.shared.runner(*runner)));
-        let wide = longest.max().unwrap_or(0).clamp(6, 24) as u16 + 7;
+        let wide = longest.max().unwrap_or(0).clamp(6, 24) as u16 + 8;
         let names = Rect { width: wide.min(rows.width), ..rows };
         let cells = Rect { x: rows.x + names.width, width: rows.width - names.width, ..rows };
-        let fit = usize::from(cells.width);
+        let columns = u16::try_from(self.columns.len()).unwrap_or(u16::MAX);
+        let cell = Size {
+            width: (cells.width / columns.max(1)).clamp(1, view::WIDEST),
+            height: view::cell_height(cx.area, accepted.len()),
+        };
+        let fit = usize::from(cells.width / cell.width);
         let at = self.height().unwrap_or(0);
         let newer = self.columns.range(at + 1..).count();
         // The cursor's block is at the left edge at worst.
@@ -157,8 +272,9 @@ impl Presence {
         let heights = self.columns.keys().rev().skip(skipped).take(fit);
         let mut heights: Vec<_> = heights.copied().collect();
         heights.reverse();
-        let window = self.runner.window(accepted.len(), rows.height.into());
-        HeatMapArea { names, cells, heights, runners: accepted[window].to_vec(), about }
+        let window = self.runner.window(accepted.len(), (rows.height / cell.height).into());
+        let runners = accepted[window].to_vec();
+        HeatMapArea { names, cells, cell, heights, runners, axis, about, votes }
     }
 
     /// Moves by this many blocks, to the left if negative.
@@ -177,11 +293,19 @@ impl Presence {
         .filter(|height| Some(*height) != newest);
     }
 
-    /// Forgets the data of the last cell, because another one is under the cursor.
-    fn moved(&mut self) {
-        if let Some(detail) = &mut self.opened {
-            *detail = PresenceDetail::default();
-        }
+    /// The newest blocks whose votes are not known, those that are shown.
+    fn missing_votes(&self, cx: &Cx<'_>) -> Vec<u64> {
+        let shape = self.shape(cx, &self.accepted(cx));
+        let cursor = self.height().into_iter();
+        let shown = cursor.chain(shape.heights.into_iter().rev());
+        let is_missing = |height: &u64| {
+            let known = self.column(*height).is_some_and(|column| column.certificate.is_some());
+            !known && !self.secret.contains_key(height)
+        };
+        let mut missing: Vec<_> = shown.filter(is_missing).collect();
+        missing.dedup();
+        missing.truncate(AT_A_TIME);
+        missing
     }
 }
 
@@ -196,26 +320,29 @@ impl Pane for Presence {
 
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = Vec::new();
-        if let Some(detail) = &self.opened {
-            let height = self.height();
-            if let Some(height) = height.filter(|_| detail.votes.is_none()) {
-                wants.push(Ask::Votes(height));
-            }
-            let runner = self.runner(&self.accepted(cx)).map(|runner| cx.shared.runner(runner));
-            wants.extend(runner.filter(|_| detail.runner.is_none()).map(Ask::Runner));
-        }
         let certified = cx.shared.blocks.iter().rev().flat_map(|block| &block.certificate_for);
         let missing = certified
             .filter(|height| !self.columns.contains_key(height) && !self.refused.contains(height));
         wants.extend(missing.take(AT_A_TIME).map(|height| Ask::Presence(*height)));
+        wants.extend(self.missing_votes(cx).into_iter().map(Ask::Votes));
+        if self.subsets.len() < cx.shared.runners() {
+            wants.push(Ask::Runners);
+        }
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+    fn block(&mut self, block: &BlockNotice, _cx: &Cx<'_>) {
+        // Subsets are drawn again.
+        if block.events.iter().any(|event| event.kind == SUBSETS) {
+            self.subsets.clear();
+        }
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
         match (ask, answer) {
             (Ask::Presence(height), Answer::Presence(presence)) => {
                 // The picture does not move while a cell is open.
-                if self.opened.is_some() && self.height.is_none() {
+                if self.opened && self.height.is_none() {
                     self.height = self.height();
                 }
                 self.columns.insert(*height, PresenceColumn::of(presence));
@@ -223,17 +350,13 @@ impl Pane for Presence {
                     self.columns.pop_first();
                 }
             }
-            (Ask::Votes(height), Answer::Votes(votes)) if Some(*height) == self.height() => {
-                if let Some(detail) = &mut self.opened {
-                    detail.votes = Some(votes.clone());
+            (Ask::Votes(height), Answer::Votes(votes)) => {
+                if let Some(column) = self.columns.get_mut(height) {
+                    column.certificate = Some(SeenVotes::of(votes));
                 }
             }
-            (Ask::Runner(name), Answer::Runner(runner)) => {
-                let shown = self.runner(&self.accepted(cx));
-                let is_shown = shown.is_some_and(|shown| cx.shared.runner(shown) == *name);
-                if let Some(detail) = self.opened.as_mut().filter(|_| is_shown) {
-                    detail.runner = Some(runner.clone());
-                }
+            (_, Answer::Runners(runners)) => {
+                self.subsets = runners.iter().map(|runner| runner.subset.clone()).collect();
             }
             _ => {}
         }
@@ -247,9 +370,10 @@ impl Pane for Presence {
                     self.refused.pop_first();
                 }
             }
-            Ask::Votes(height) if Some(*height) == self.height() => {
-                if let Some(detail) = &mut self.opened {
-                    detail.refused = Some(reason.to_owned());
+            Ask::Votes(height) => {
+                self.secret.insert(*height, reason.to_owned());
+                if self.secret.len() > BLOCKS {
+                    self.secret.pop_first();
                 }
             }
             _ => {}
@@ -259,20 +383,16 @@ impl Pane for Presence {
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
         let accepted = self.accepted(cx);
         let shape = self.shape(cx, &accepted);
-        let page = usize::from(shape.cells.height);
-        let before = (self.runner(&accepted), self.height());
+        let page = usize::from(shape.cells.height / shape.cell.height);
         match key.code {
             KeyCode::Left | KeyCode::Char('h') => self.step(-1),
             KeyCode::Right | KeyCode::Char('l') => self.step(1),
             KeyCode::Char('<') => self.step(-10),
             KeyCode::Char('>') => self.step(10),
             KeyCode::Char('n') => self.height = None,
-            KeyCode::Char('a') if self.opened.is_none() => self.absent_only = !self.absent_only,
+            KeyCode::Char('a') if !self.opened => self.absent_only = !self.absent_only,
             _ if !self.runner.key(key, accepted.len(), page) => return false,
             _ => {}
-        }
-        if before != (self.runner(&accepted), self.height()) {
-            self.moved();
         }
         true
     }
@@ -281,13 +401,15 @@ impl Pane for Presence {
         let accepted = self.accepted(cx);
         let shape = self.shape(cx, &accepted);
         let rows = Rect { width: shape.names.width + shape.cells.width, ..shape.names };
-        if self.opened.is_some() || !rows.contains(at) {
+        if self.opened || !rows.contains(at) {
             return false;
         }
-        let line = usize::from(at.y - rows.y);
-        let hit = self.runner.click(line, accepted.len(), rows.height.into());
+        let line = usize::from((at.y - rows.y) / shape.cell.height);
+        let fit = usize::from(rows.height / shape.cell.height);
+        let hit = self.runner.click(line, accepted.len(), fit);
         // The newest block is at the right edge.
-        let from_right = usize::from(shape.cells.right().saturating_sub(at.x + 1));
+        let from_right = shape.cells.right().saturating_sub(at.x + 1) / shape.cell.width;
+        let from_right = usize::from(from_right);
         if at.x >= shape.cells.x && from_right < shape.heights.len() {
             let height = shape.heights[shape.heights.len() - 1 - from_right];
             let newest = self.columns.last_key_value().map(|(height, _)| *height);
@@ -298,21 +420,21 @@ impl Pane for Presence {
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
         let exists = self.height().is_some() && self.runner(&self.accepted(cx)).is_some();
-        if self.opened.is_some() || !exists {
+        if self.opened || !exists {
             return false;
         }
         // Stay on this block when newer ones come.
         self.height = self.height();
-        self.opened = Some(PresenceDetail::default());
+        self.opened = true;
         true
     }
 
     fn back(&mut self) -> bool {
-        self.opened.take().is_some()
+        std::mem::take(&mut self.opened)
     }
 
     fn equivalent(&self, _cx: &Cx<'_>) -> Option<String> {
-        let verb = if self.opened.is_some() { "votes" } else { "show" };
+        let verb = if self.opened { "votes" } else { "show" };
         Some(match self.height() {
             Some(height) => format!("cowboyctl presence {verb} {height}"),
             None => format!("cowboyctl presence {verb}"),

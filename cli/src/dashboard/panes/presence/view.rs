@@ -1,13 +1,18 @@
 //! The heat map of runners by block, and the votes behind one of its cells.
 
-use super::{HeatMapArea, Presence, PresenceCell, PresenceDetail, bit};
+use super::{HeatMapArea, Presence, PresenceCell, SeenVotes, VoteShade};
 use crate::{
     dashboard::{
         drawing::{
-            Cell, Column, chart::spark, grid, grid::aligned, lines, plain, section, unlike, wrapped,
+            Cell, Column,
+            chart::{heights, spark},
+            grid,
+            grid::aligned,
+            lines, plain, section, split, unlike, wrapped,
         },
         look::Look,
         pane::Cx,
+        trouble::marks,
     },
     output::{cut, grouped},
 };
@@ -21,7 +26,10 @@ use ratatui::{
 };
 
 /// Rows below the map, including their rule.
-const ABOUT: u16 = 7;
+const ABOUT: u16 = 8;
+
+/// What the shades mean.
+const LEGEND: &str = "votes: █ all that could report it, ▓ 9 of 10, ▒ 2 of 3, ░ fewer, · none";
 
 const COLUMNS: [Column; 5] = [
     Column::text("validator"),
@@ -31,16 +39,42 @@ const COLUMNS: [Column; 5] = [
     Column::long("runners it saw"),
 ];
 
-/// The areas: the line of sums, the rows, and the text about the cell under the cursor.
-pub fn parts(area: Rect) -> [Rect; 3] {
-    let about = ABOUT.min(area.height);
-    let rest = area.height - about;
-    let sums = rest.min(2);
-    [
-        Rect { height: sums, ..area },
-        Rect { y: area.y + sums, height: rest - sums, ..area },
-        Rect { y: area.y + rest, height: about, ..area },
-    ]
+/// The minimum rows of the pane for an axis of heights, and for the votes below the map.
+const AXIS: u16 = 12;
+const TALL: u16 = 36;
+
+/// The minimum rows of the votes, including their rule and header.
+const VOTES: u16 = 8;
+
+/// Maximum columns and rows of a cell.
+pub const WIDEST: u16 = 3;
+const HIGHEST: u16 = 3;
+
+/// The rows of a runner's cells: several if there is room for the votes on one, too.
+pub fn cell_height(area: Rect, runners: usize) -> u16 {
+    let below = ABOUT + VOTES + 3;
+    let runners = u16::try_from(runners).unwrap_or(u16::MAX).max(1);
+    match area.height {
+        0..TALL => 1,
+        height => (height.saturating_sub(below) / runners).clamp(1, HIGHEST),
+    }
+}
+
+/// The areas: the line of sums, the rows of `runners` runners, the heights, the text about the cell
+/// under the cursor, and its votes.
+pub fn parts(area: Rect, runners: usize) -> [Rect; 5] {
+    let about = ABOUT.min(area.height / 3);
+    let (sums, rest) = split(area, 2.min(area.height - about));
+    let axis = u16::from(area.height >= AXIS);
+    let room = rest.height - about - axis;
+    // A short map leaves room for the votes.
+    let wanted = runners.clamp(1, usize::from(room.max(1))) as u16;
+    let wanted = wanted.saturating_mul(cell_height(area, runners));
+    let short = area.height >= TALL && wanted + VOTES <= room;
+    let (rows, rest) = split(rest, if short { wanted } else { room });
+    let (axis, rest) = split(rest, axis);
+    let (about, votes) = split(rest, about);
+    [sums, rows, axis, about, votes]
 }
 
 fn word(cell: PresenceCell, look: Look) -> Span<'static> {
@@ -54,17 +88,21 @@ fn word(cell: PresenceCell, look: Look) -> Span<'static> {
 pub fn draw(pane: &Presence, cx: &Cx<'_>, buffer: &mut Buffer) {
     let accepted = pane.accepted(cx);
     let runner = pane.runner(&accepted);
-    if let (Some(detail), Some(height), Some(runner)) = (&pane.opened, pane.height(), runner) {
-        return draw_detail(pane, detail, height, runner, cx, buffer);
+    let cell = pane.height().zip(runner);
+    if let Some(cell) = cell.filter(|_| pane.opened) {
+        return draw_votes(pane, cell, cx.area, cx, buffer);
     }
     let shape = pane.shape(cx, &accepted);
     draw_sums(pane, &shape, accepted.len(), cx, buffer);
     draw_cells(pane, &shape, runner, cx, buffer);
     draw_about(pane, &shape, runner, cx, buffer);
+    if let Some(cell) = cell.filter(|_| shape.votes.height > 0) {
+        draw_votes(pane, cell, shape.votes, cx, buffer);
+    }
 }
 
 fn draw_sums(pane: &Presence, shape: &HeatMapArea, rows: usize, cx: &Cx<'_>, buffer: &mut Buffer) {
-    let [area, ..] = parts(cx.area);
+    let [area, ..] = parts(cx.area, rows);
     let only = if pane.absent_only { " that were absent" } else { "" };
     let all = cx.shared.runners();
     let mut title = format!("{} of {} runners{only}", grouped(rows as u128), grouped(all as u128));
@@ -74,9 +112,14 @@ fn draw_sums(pane: &Presence, shape: &HeatMapArea, rows: usize, cx: &Cx<'_>, buf
     let area = section(&title, area, cx.look, buffer);
     let present = |height: &u64| pane.column(*height).map_or(0, |column| column.present.into());
     let sums: Vec<u64> = shape.heights.iter().map(present).collect();
+    let wide = usize::from(shape.cell.width);
+    let sums: Vec<u64> = sums.iter().flat_map(|sum| std::iter::repeat_n(*sum, wide)).collect();
     let bars = spark(&sums, shape.cells.width.into());
     if area.height > 0 {
-        buffer.set_stringn(area.x, area.y, "present", area.width.into(), cx.look.faint());
+        let most = sums.iter().copied().max().unwrap_or(0);
+        let label = format!("present max {}", grouped(most.into()));
+        let room = shape.names.width.saturating_sub(1);
+        buffer.set_stringn(area.x, area.y, label, room.into(), cx.look.faint());
         let x = shape.cells.x;
         buffer.set_stringn(x, area.y, bars, shape.cells.width.into(), cx.look.chart());
     }
@@ -91,29 +134,50 @@ fn draw_cells(
 ) {
     let look = cx.look;
     // The newest block is at the right edge.
-    let left = shape.cells.right() - (shape.heights.len() as u16).min(shape.cells.width);
-    for (runner, y) in shape.runners.iter().zip(shape.names.y..) {
+    let cell = shape.cell;
+    let used = (shape.heights.len() as u16 * cell.width).min(shape.cells.width);
+    let left = shape.cells.right() - used;
+    if let (Some(from), Some(to), true) =
+        (shape.heights.first(), shape.heights.last(), shape.axis.height > 0)
+    {
+        let plot = Rect { x: left, width: used, ..shape.cells };
+        heights(*from, *to, plot, shape.cells, look, buffer);
+    }
+    let rows = (shape.names.y..).step_by(cell.height.into());
+    for (runner, y) in shape.runners.iter().zip(rows) {
         let is_chosen = Some(*runner) == chosen;
         let (present, known) = pane.share(*runner);
         let percent = (present * 100).checked_div(known);
         let percent = percent.map_or_else(String::new, |percent| format!("{percent} %"));
         let width = usize::from(shape.names.width);
         let room = width.saturating_sub(7);
-        let name = aligned(&cut(&cx.shared.runner(*runner), room), room, false);
+        let name = cx.shared.runner(*runner);
+        let faulty = !marks(cx.shared.faults(), &name).is_empty() || cx.shared.is_stopped(*runner);
+        let mark = if faulty { "!" } else { "" };
+        let name = cut(&name, room.saturating_sub(mark.len()));
+        let name = aligned(&format!("{name}{mark}"), room, false);
         let text = format!("{name}{percent:>6} ");
-        let style = if is_chosen { look.selected() } else { Style::new() };
+        let style = match (is_chosen, faulty) {
+            (true, _) => look.selected(),
+            (false, true) => look.warn(),
+            (false, false) => Style::new(),
+        };
         buffer.set_stringn(shape.names.x, y, text, width, style);
-        for (height, x) in shape.heights.iter().zip(left..) {
+        for (height, x) in shape.heights.iter().zip((left..).step_by(cell.width.into())) {
             let is_cursor = is_chosen && pane.height() == Some(*height);
+            let shade = pane.shade(*height, *runner).map(VoteShade::sign);
             let (symbol, style) = match (pane.cell(*height, *runner), is_cursor) {
-                (PresenceCell::Present, false) => ("█", look.good()),
-                (PresenceCell::Absent, false) => ("·", look.bad()),
+                (PresenceCell::Present, false) => (shade.unwrap_or("█"), look.good()),
+                (PresenceCell::Absent, false) => (shade.unwrap_or("·"), look.bad()),
                 (PresenceCell::Unknown, false) => (" ", Style::new()),
                 (PresenceCell::Present, true) => ("■", look.selected()),
                 (PresenceCell::Absent, true) => ("×", look.selected()),
                 (PresenceCell::Unknown, true) => ("?", look.selected()),
             };
-            buffer.set_stringn(x, y, symbol, 1, style);
+            let whole = symbol.repeat(cell.width.into());
+            for line in 0..cell.height {
+                buffer.set_stringn(x, y + line, &whole, cell.width.into(), style);
+            }
         }
     }
     if shape.runners.is_empty() {
@@ -151,19 +215,32 @@ fn draw_about(
             Some(threshold) => format!("{threshold} of {} votes needed", column.votes),
             None => format!("{} votes, each runner needs its own", column.votes),
         };
-        text.push(Line::raw(format!(
+        let of_block = format!(
             "block {height}: {} of {} present; {needed} ({}); certified in block {}",
             column.present, column.registry_len, column.rule, column.embedded_in,
-        )));
+        );
         if let Some(runner) = runner {
             let (present, known) = pane.share(runner);
-            text.push(Line::from(vec![
-                Span::raw(format!("{}: ", cx.shared.runner(runner))),
+            let name = cx.shared.runner(runner);
+            let mut spans = vec![
+                Span::raw(format!("{name}: ")),
                 word(column.cell(runner), look),
-                Span::raw(format!("; in {present} of the {known} blocks here")),
-            ]));
+                Span::raw(format!("; in {present} of {known} blocks")),
+            ];
+            if let Some(votes) = &column.certificate {
+                let (set, could) = votes.reported(runner, pane.subset(runner));
+                spans.push(Span::raw(format!("; {set} of {could} votes")));
+            }
+            let marks = marks(cx.shared.faults(), &name);
+            if !marks.is_empty() {
+                spans.push(Span::styled(format!("; {marks}"), look.bad()));
+            }
+            text.push(Line::from(spans));
         }
+        text.extend(wrapped(&of_block, area.width).into_iter().map(Line::raw));
     }
+    let legend = wrapped(LEGEND, area.width).into_iter();
+    text.extend(legend.map(|line| Line::styled(line, look.faint())));
     let allowed = feasibility(cx).into_iter().flatten();
     let allowed = allowed.flat_map(|said| wrapped(&said, area.width));
     text.extend(allowed.map(|line| Line::styled(line, look.faint())));
@@ -183,67 +260,57 @@ fn feasibility(cx: &Cx<'_>) -> Option<[String; 2]> {
     Some([outlook.to_string(), dishonest])
 }
 
-fn draw_detail(
+/// Draws every validator's vote on a runner in a block.
+fn draw_votes(
     pane: &Presence,
-    detail: &PresenceDetail,
-    height: u64,
-    runner: usize,
+    (height, runner): (u64, usize),
+    area: Rect,
     cx: &Cx<'_>,
     buffer: &mut Buffer,
 ) {
     let look = cx.look;
     let name = cx.shared.runner(runner);
-    let title = format!("{name} in block {}", grouped(height.into()));
-    let area = section(&title, cx.area, look, buffer);
-    let Some(votes) = &detail.votes else {
-        let text = detail.refused.clone().unwrap_or_else(|| "asking for the votes".to_owned());
-        return lines([Line::styled(text, look.faint())], area, buffer);
-    };
+    let title = format!("votes on {name} in block {}", grouped(height.into()));
+    let area = section(&title, area, look, buffer);
     let column = pane.column(height);
-    let set = votes.votes.iter().filter(|vote| bit(&vote.bytes.0.0, runner)).count();
+    let Some(votes) = column.and_then(|column| column.certificate.as_ref()) else {
+        let text = pane.secret(height).map_or("asking for the votes", String::as_str);
+        return lines([Line::styled(text.to_owned(), look.faint())], area, buffer);
+    };
+    let set = votes.votes.iter().filter(|vote| vote.reports(runner) == Some(true)).count();
     let needed = match column.and_then(|column| column.threshold) {
         Some(threshold) => format!("{threshold} needed"),
         None => "f + 1 of its own validators' votes needed".to_owned(),
     };
-    let summary = vec![
-        Line::from(vec![
-            word(pane.cell(height, runner), look),
-            Span::raw(format!(
-                ": {set} of {} votes have its bit, {needed}; a quorum is {} of {}",
-                votes.votes.len(),
-                votes.quorum,
-                votes.validators,
-            )),
-        ]),
-        Line::styled("← → another block, ↑ ↓ another runner, esc back", look.faint()),
-    ];
-    lines(summary, area, buffer);
-    let skipped = 3.min(area.height);
-    let area = Rect { y: area.y + skipped, height: area.height - skipped, ..area };
-    let rows = detail_rows(detail, votes, runner, cx);
+    let quorum = format!("a quorum is {} of {}", votes.quorum, votes.validators);
+    let said = format!(": {set} of {} votes have its bit, {needed}; {quorum}", votes.votes.len());
+    let mut summary =
+        vec![Line::from(vec![word(pane.cell(height, runner), look), Span::raw(said)])];
+    if pane.opened {
+        let hint = "← → another block, ↑ ↓ another runner, esc back";
+        summary.push(Line::styled(hint, look.faint()));
+    }
+    let (above, area) = split(area, summary.len() as u16 + u16::from(area.height > 10));
+    lines(summary, above, buffer);
+    let rows = vote_rows(pane, votes, runner, cx);
     grid(&COLUMNS, &rows, None, area, look, buffer);
 }
 
 /// The votes, then the validators whose votes the certificate leaves out.
-fn detail_rows(
-    detail: &PresenceDetail,
-    votes: &cowboy_devnet::types::Votes,
-    runner: usize,
-    cx: &Cx<'_>,
-) -> Vec<Vec<Cell>> {
+fn vote_rows(pane: &Presence, votes: &SeenVotes, runner: usize, cx: &Cx<'_>) -> Vec<Vec<Cell>> {
     let look = cx.look;
-    let in_subset = |validator: &str| match &detail.runner {
-        Some(runner) if runner.subset.iter().any(|name| name == validator) => plain("yes"),
+    let in_subset = |validator: &str| match pane.subset(runner) {
+        Some(subset) if subset.iter().any(|name| name == validator) => plain("yes"),
         Some(_) => plain("no"),
         None => plain("?"),
     };
     let voted = votes.votes.iter().map(|vote| {
-        let bit = match runner < vote.bit_length as usize {
-            true if bit(&vote.bytes.0.0, runner) => ("█ present".to_owned(), look.good()),
-            true => ("· absent".to_owned(), look.bad()),
-            false => ("- not known to it".to_owned(), look.warn()),
+        let bit = match vote.reports(runner) {
+            Some(true) => ("█ present".to_owned(), look.good()),
+            Some(false) => ("· absent".to_owned(), look.bad()),
+            None => ("- not known to it".to_owned(), look.warn()),
         };
-        let seen = format!("{} of {}", vote.present.len(), vote.bit_length);
+        let seen = format!("{} of {}", vote.present, vote.known);
         let vote_cell = plain("in the certificate");
         vec![plain(vote.validator.clone()), in_subset(&vote.validator), vote_cell, bit, plain(seen)]
     });
@@ -260,4 +327,25 @@ fn detail_rows(
         ]
     });
     voted.chain(silent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_are_shares_of_the_votes_that_could() {
+        let check = |set, could, expected: &str| {
+            assert_eq!(VoteShade::of(set, could).sign(), expected, "{set} of {could}");
+        };
+        check(0, 0, "·");
+        check(0, 3, "·");
+        check(1, 3, "░");
+        check(2, 3, "▒");
+        check(3, 3, "█");
+        check(8, 10, "▒");
+        check(9, 10, "▓");
+        check(99, 100, "▓");
+        check(66, 100, "░");
+    }
 }

@@ -30,6 +30,9 @@ const WIDE: u16 = 150;
 /// Minimum columns for the pipelines next to a graph.
 const LISTS: u16 = 72;
 
+/// The minimum rows of the pane for the agent.
+const LOW: u16 = 16;
+
 /// Rows for the agent, including their rule.
 const AGENT: u16 = 6;
 
@@ -76,11 +79,12 @@ pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> SpeculationAreas {
     let area = cx.area;
     let none = Rect { height: 0, ..area };
     if let GraphLevel::Graph { .. } = pane.level {
-        let graph = part(area, 0, area.height.saturating_sub(ABOUT));
+        let about = if area.height < LOW { 0 } else { ABOUT };
+        let graph = part(area, 0, area.height - about);
         let about = part(area, graph.height, ABOUT);
         return SpeculationAreas { agent: none, pipelines: none, rollbacks: none, graph, about };
     }
-    let agent = part(area, 0, AGENT);
+    let agent = part(area, 0, if area.height < LOW { 0 } else { AGENT });
     let rest = part(area, agent.height, area.height);
     let count = (pane.accepted(cx).len().clamp(1, 1_000) as u16).saturating_add(3);
     let undone = match pane.rollbacks.len().min(1_000) as u16 {

@@ -6,6 +6,7 @@ mod view;
 
 use crate::{
     dashboard::{
+        arrangement::Column,
         drawing::page,
         look::Look,
         news::{Answer, Ask},
@@ -137,6 +138,7 @@ impl Timers {
                     standing.place.text(),
                 ))
         });
+        cx.arrangement.sort(&mut standings, view::key);
         standings
     }
 
@@ -290,6 +292,13 @@ impl Pane for Timers {
 
     fn back(&mut self) -> bool {
         self.opened.take().is_some()
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        match (&self.opened, self.listed) {
+            (None, Listed::Timers) => &view::COLUMNS,
+            _ => &[],
+        }
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {

@@ -3,11 +3,12 @@
 use super::{LaneOrder, Listed, Standing, Timers, status, style};
 use crate::{
     dashboard::{
+        arrangement::SortKey,
         drawing::{
-            chart::{chart, titled},
+            Cell, Column,
+            chart::{Chart, ChartEnd},
             facts::{self, Facts},
-            grid::{Cell, Column, grid, plain},
-            lines, section, unlike, wrapped,
+            grid, lines, list_grid, plain, section, unlike, wrapped,
         },
         look::Look,
         pane::Cx,
@@ -22,6 +23,15 @@ use cowboy_devnet::types::{Fairness, LaneBlock, TimerBucket, TimerStatus};
 use cowboy_engine::timer::Policy;
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
+/// The minimum rows of the pane for facts.
+const LOW: u16 = 16;
+
+/// The minimum rows of a chart, including its rule.
+const CHART_ROWS: u16 = 4;
+
+/// Columns for the scale of a chart.
+const SCALE: u16 = 8;
+
 /// Rows of facts, including their rule.
 const FACTS: u16 = 6;
 
@@ -34,7 +44,7 @@ const SIDE: u16 = 66;
 const CHART: u16 = 38;
 
 /// The columns of timers, the most important first; narrow terminals show fewer.
-const COLUMNS: [Column; 10] = [
+pub const COLUMNS: [Column; 10] = [
     Column::number("rank"),
     Column::long("timer"),
     Column::text("status"),
@@ -80,9 +90,13 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> TimerAreas {
         let fairness = Some(fairness).filter(|_| listed == Listed::Timers);
         return TimerAreas { facts, charts, list, fairness };
     }
-    let facts = Rect { height: FACTS.min(area.height), ..area };
+    let facts = if area.height < LOW { 0 } else { FACTS };
+    let facts = Rect { height: facts, ..area };
     let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
-    let height = (rest.height / 4).min(9);
+    let height = match (rest.height / 4).min(9) {
+        0..CHART_ROWS => 0,
+        height => height,
+    };
     let count = (area.width / CHART).max(1);
     let width = area.width / count;
     let chart = |column: u16| {
@@ -203,22 +217,25 @@ fn lane(pane: &Timers) -> Facts {
 }
 
 fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) {
-    let of = |value: fn(&LaneBlock) -> u64| pane.lane.iter().map(value).collect::<Vec<_>>();
+    let of = |value: fn(&LaneBlock) -> u64| {
+        pane.lane.iter().map(|block| (block.height, value(block))).collect::<Vec<_>>()
+    };
     let fee = |block: &LaneBlock| u64::try_from(block.lane_basefee.get()).unwrap_or(u64::MAX);
     let widest = areas.iter().map(|area| area.width).max().unwrap_or(0);
     let charts = [
-        titled("lane fee", of(fee), |value| format!("{} wei", grouped(value.into()))),
-        titled("lane used", of(|block| block.utilisation_per_mille), percent),
+        Chart::newest("lane fee", of(fee), |value| format!("{} wei", grouped(value.into()))),
+        Chart::newest("lane used", of(|block| block.utilisation_per_mille), percent),
         coming(pane, cx.shared.height, widest),
-        titled("fired", of(|block| block.fired), |value| grouped(value.into())),
+        Chart::newest("fired", of(|block| block.fired), |value| grouped(value.into())),
     ];
-    for (area, (title, values)) in areas.iter().zip(charts) {
-        chart(&title, &values, *area, cx.look, buffer);
+    for (area, chart) in areas.iter().zip(charts) {
+        chart.draw(*area, cx.look, buffer);
     }
 }
 
 /// Number of timers due in each coming block, as far as the ring knows and the chart is wide.
-fn coming(pane: &Timers, head: u64, width: u16) -> (String, Vec<u64>) {
+fn coming(pane: &Timers, head: u64, width: u16) -> Chart {
+    let width = width.saturating_sub(SCALE);
     let ring = pane.queue.iter().flat_map(|queue| &queue.ring);
     let mut values = vec![0; width.into()];
     for bucket in ring {
@@ -228,16 +245,43 @@ fn coming(pane: &Timers, head: u64, width: u16) -> (String, Vec<u64>) {
         }
     }
     let total: u64 = values.iter().sum();
-    (format!("due in the next {width} blocks: {}", grouped(total.into())), values)
+    Chart {
+        title: format!("due in the next {width} blocks: {}", grouped(total.into())),
+        values: (head + 1..).zip(values).collect(),
+        unit: |value| grouped(value.into()),
+        end: ChartEnd::Next,
+    }
 }
 
-/// The columns that fit if ids are long enough to be told apart.
-fn columns(width: u16) -> &'static [Column] {
+/// The number of columns that fit if ids are long enough to be told apart.
+const fn most(width: u16) -> usize {
     match width {
-        0..90 => &COLUMNS[..6],
-        90..110 => &COLUMNS[..8],
-        110..130 => &COLUMNS[..9],
-        _ => &COLUMNS,
+        0..90 => 6,
+        90..110 => 8,
+        110..130 => 9,
+        _ => COLUMNS.len(),
+    }
+}
+
+/// A timer's value in a column.
+pub fn key(standing: &Standing<'_>, column: usize) -> SortKey {
+    let timer = standing.timer;
+    match COLUMNS[column].name {
+        "rank" => SortKey::number(match standing.place {
+            LaneOrder::Rank(rank) => u128::from(rank),
+            LaneOrder::Due | LaneOrder::Unranked(_) => u64::MAX.into(),
+            LaneOrder::In(blocks) => u128::from(u64::MAX) + u128::from(blocks),
+            LaneOrder::Ended => u128::MAX,
+        }),
+        "timer" => SortKey::text(timer.timer_id),
+        "status" => SortKey::text(status(timer.status)),
+        "height" => SortKey::number(timer.fired_at.unwrap_or(timer.height)),
+        "handler" => SortKey::text(&timer.handler),
+        "max fee" => SortKey::number(timer.max_fee_per_cycle.get()),
+        "priority" => SortKey::number(timer.max_priority_fee_per_cycle.get()),
+        "weight" => SortKey::of(standing.weight),
+        "expires" => SortKey::number(timer.expires_at),
+        _ => SortKey::text(timer.actor),
     }
 }
 
@@ -273,7 +317,7 @@ fn draw_timers(pane: &Timers, shape: &TimerAreas, cx: &Cx<'_>, buffer: &mut Buff
     let window = cursor.window(accepted.len(), shape.rows());
     let selected = cursor.of(accepted.len()).checked_sub(window.start);
     let rows: Vec<_> = accepted[window].iter().map(|standing| row(standing, look)).collect();
-    grid(columns(area.width), &rows, selected, area, look, buffer);
+    list_grid(&COLUMNS, most(area.width), &rows, selected, area, cx, buffer);
 }
 
 fn nothing(pane: &Timers, cx: &Cx<'_>, width: u16) -> Vec<Line<'static>> {
