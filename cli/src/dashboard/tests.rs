@@ -23,6 +23,7 @@ mod faults;
 mod logs;
 mod mru;
 mod pictures;
+mod previews;
 mod sizes;
 mod timers;
 mod work;

@@ -55,7 +55,7 @@ pub fn split(area: Rect, height: u16) -> (Rect, Rect) {
 }
 
 /// The minimum rows of a pane that shows the item under the cursor below its list.
-const TALL: u16 = 36;
+const TALL: u16 = 30;
 
 /// The areas of a list of `rows` rows and of the item under the cursor, which has no rows if there
 /// is too little room.

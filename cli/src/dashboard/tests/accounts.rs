@@ -96,7 +96,7 @@ fn a_block_leads_to_its_transactions_and_their_receipts() {
 
 #[test]
 fn an_actor_is_asked_again_after_a_call() {
-    let mut state = shown(MEDIUM, "accounts");
+    let mut state = shown(SIZES[0], "accounts");
     let asks = |state: &State| {
         let wants = state.wants(false).into_iter();
         wants.filter(|ask| matches!(ask, Ask::Actor(_))).collect::<Vec<_>>()

@@ -5,7 +5,7 @@ mod view;
 
 use crate::dashboard::{
     arrangement::Column,
-    drawing::{list_row_at, list_rows, page},
+    drawing::{beneath, list_row_at, list_rows, page},
     news::{Answer, Ask},
     pane::{Cx, Pane},
     rows::{Cursor, Pick},
@@ -69,7 +69,7 @@ pub struct OpenedHolder {
 }
 
 impl OpenedHolder {
-    fn new(address: AddressText) -> Self {
+    pub fn new(address: AddressText) -> Self {
         let first = Cursor::default();
         Self { address, actor: None, timers: None, log: None, refused: None, first }
     }
@@ -90,6 +90,8 @@ pub struct Accounts {
     pick: Pick<AddressText>,
     pub kind: HolderKind,
     pub opened: Option<OpenedHolder>,
+    /// The actor under the cursor, which is shown below the list if there is room.
+    preview: Option<OpenedHolder>,
 }
 
 impl Accounts {
@@ -142,8 +144,34 @@ impl Accounts {
         self.holders.iter().find(|holder| holder.address == opened.address)
     }
 
+    /// What is known of the account under the cursor.
+    pub fn preview(&self, cx: &Cx<'_>) -> Option<&OpenedHolder> {
+        let chosen = self.chosen(cx)?;
+        self.preview.as_ref().filter(|preview| preview.address == chosen)
+    }
+
+    /// The opened account, or the one under the cursor, if it has this address.
+    fn shown(
+        &mut self,
+        address: AddressText,
+        chosen: Option<AddressText>,
+    ) -> Option<&mut OpenedHolder> {
+        if self.opened.is_some() {
+            return self.opened.as_mut().filter(|opened| opened.address == address);
+        }
+        let chosen = chosen.filter(|chosen| *chosen == address)?;
+        if self.preview.as_ref().is_none_or(|preview| preview.address != chosen) {
+            self.preview = Some(OpenedHolder::new(chosen));
+        }
+        self.preview.as_mut()
+    }
+
+    fn is_actor(&self, address: AddressText) -> bool {
+        self.holders.iter().any(|holder| holder.address == address && holder.actor.is_some())
+    }
+
     /// The opened account, or the one under the cursor.
-    fn chosen(&self, cx: &Cx<'_>) -> Option<AddressText> {
+    pub fn chosen(&self, cx: &Cx<'_>) -> Option<AddressText> {
         match &self.opened {
             Some(opened) => Some(opened.address),
             None => self.pick.chosen(&addresses(&self.accepted(cx))),
@@ -206,20 +234,23 @@ impl Pane for Accounts {
 
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = vec![Ask::Accounts, Ask::Actors];
-        let is_actor = |address: &AddressText| {
-            self.holders.iter().any(|holder| holder.address == *address && holder.actor.is_some())
-        };
-        if let Some(address) = self.opened.as_ref().map(|opened| opened.address)
-            && is_actor(&address)
+        let accepted = self.accepted(cx);
+        let (list, below) = beneath(cx.area, accepted.len());
+        let wants_all = self.opened.is_some() || below.height > 0;
+        if let Some(address) = self.chosen(cx).filter(|_| wants_all)
+            && self.is_actor(address)
         {
             wants.extend([Ask::Actor(address), Ask::ActorLog(address), Ask::ActorTimers(address)]);
+        }
+        if self.opened.is_some() {
             return wants;
         }
-        let accepted = self.accepted(cx);
-        let (seen, _) = self.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+        let (seen, _) = self.cursor(&accepted).seen(&accepted, list_rows(list));
         let stale = seen.iter().filter(|holder| holder.actor.is_some());
         let stale = stale.filter(|holder| !self.fresh.contains(&holder.address));
-        wants.extend(stale.take(AT_A_TIME).map(|holder| Ask::Actor(holder.address)));
+        let stale = stale.take(AT_A_TIME).map(|holder| Ask::Actor(holder.address));
+        let stale: Vec<_> = stale.filter(|ask| !wants.contains(ask)).collect();
+        wants.extend(stale);
         wants
     }
 
@@ -234,7 +265,8 @@ impl Pane for Accounts {
         }
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        let chosen = self.chosen(cx);
         match (ask, answer) {
             (_, Answer::Accounts(accounts)) => {
                 self.accounts = Some(accounts.clone());
@@ -246,18 +278,18 @@ impl Pane for Accounts {
             }
             (Ask::Actor(address), Answer::Actor(actor)) => {
                 self.hear(actor);
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.address == *address) {
+                if let Some(opened) = self.shown(*address, chosen) {
                     opened.actor = Some(actor.clone());
                     opened.refused = None;
                 }
             }
             (Ask::ActorLog(address), Answer::ActorLog(log)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.address == *address) {
+                if let Some(opened) = self.shown(*address, chosen) {
                     opened.log = Some(log.lines.clone());
                 }
             }
             (Ask::ActorTimers(address), Answer::ActorTimers(timers)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.address == *address) {
+                if let Some(opened) = self.shown(*address, chosen) {
                     opened.timers = Some(timers.clone());
                 }
             }
@@ -266,12 +298,12 @@ impl Pane for Accounts {
     }
 
     fn refused(&mut self, ask: &Ask, reason: &str) {
-        match (ask, &mut self.opened) {
-            (Ask::Accounts | Ask::Actors, _) => self.refused = Some(reason.to_owned()),
-            (Ask::Actor(address), opened) => {
+        match ask {
+            Ask::Accounts | Ask::Actors => self.refused = Some(reason.to_owned()),
+            Ask::Actor(address) => {
                 // It is asked again after its next call.
                 self.fresh.insert(*address);
-                if let Some(opened) = opened.as_mut().filter(|o| o.address == *address) {
+                if let Some(opened) = self.opened.as_mut().filter(|o| o.address == *address) {
                     opened.refused = Some(reason.to_owned());
                 }
             }
@@ -295,13 +327,15 @@ impl Pane for Accounts {
             return true;
         }
         let rows = addresses(&self.accepted(cx));
-        self.pick.key(key, &rows, list_rows(cx.area))
+        let (list, _) = beneath(cx.area, rows.len());
+        self.pick.key(key, &rows, list_rows(list))
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let (rows, fit) = (addresses(&self.accepted(cx)), list_rows(cx.area));
-        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
-        line.is_some_and(|line| self.pick.click(line, &rows, fit))
+        let rows = addresses(&self.accepted(cx));
+        let (list, _) = beneath(cx.area, rows.len());
+        let line = list_row_at(list, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.pick.click(line, &rows, list_rows(list)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
@@ -309,7 +343,8 @@ impl Pane for Accounts {
             return false;
         };
         self.pick.go(address);
-        self.opened = Some(OpenedHolder::new(address));
+        let preview = self.preview.take().filter(|preview| preview.address == address);
+        self.opened = Some(preview.unwrap_or_else(|| OpenedHolder::new(address)));
         true
     }
 

@@ -38,12 +38,12 @@ const CONTINUATIONS: [Column; 4] = [
 
 const LOG: [Column; 3] = [Column::number("block"), Column::text("kind"), Column::long("line")];
 
-pub fn draw(pane: &Accounts, opened: &OpenedHolder, cx: &Cx<'_>, buffer: &mut Buffer) {
+pub fn draw(pane: &Accounts, opened: &OpenedHolder, area: Rect, cx: &Cx<'_>, buffer: &mut Buffer) {
     let holder = pane.holder(opened);
     let kind = if holder.is_some_and(|one| one.actor.is_some()) { "actor" } else { "account" };
     let name = holder.and_then(|holder| holder.name.clone());
     let name = name.unwrap_or_else(|| opened.address.to_string());
-    let area = section(&format!("{kind} {name}"), cx.area, cx.look, buffer);
+    let area = section(&format!("{kind} {name}"), area, cx.look, buffer);
     let mut x = area.x;
     for page in pages(pane, opened, cx) {
         let width = page.width();

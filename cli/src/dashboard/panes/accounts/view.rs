@@ -1,10 +1,10 @@
 //! The list of accounts and actors.
 
-use super::{Accounts, AnyAccount, HolderKind, opened};
+use super::{Accounts, AnyAccount, HolderKind, OpenedHolder, opened};
 use crate::{
     dashboard::{
         arrangement::{Column, SortKey},
-        drawing::{Cell, lines, list_grid, list_rows, plain, section, unlike, wrapped},
+        drawing::{Cell, beneath, lines, list_grid, list_rows, plain, section, unlike, wrapped},
         pane::Cx,
     },
     output::{amount, grouped, or_dash},
@@ -46,16 +46,21 @@ pub fn key(pane: &Accounts, holder: &AnyAccount, column: usize) -> SortKey {
 
 pub fn draw(pane: &Accounts, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some(opened) = &pane.opened {
-        return opened::draw(pane, opened, cx, buffer);
+        return opened::draw(pane, opened, cx.area, cx, buffer);
     }
     let accepted = pane.accepted(cx);
-    let area = section(&title(pane, accepted.len(), cx), cx.area, cx.look, buffer);
+    let (list, below) = beneath(cx.area, accepted.len());
+    if let Some(chosen) = pane.chosen(cx).filter(|_| below.height > 0) {
+        let unknown = OpenedHolder::new(chosen);
+        opened::draw(pane, pane.preview(cx).unwrap_or(&unknown), below, cx, buffer);
+    }
+    let area = section(&title(pane, accepted.len(), cx), list, cx.look, buffer);
     if accepted.is_empty() {
         let text = nothing(pane, cx);
         let text = wrapped(&text, area.width).into_iter();
         return lines(text.map(|line| Line::styled(line, cx.look.faint())), area, buffer);
     }
-    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(list));
     let rows: Vec<_> = seen.iter().map(|holder| row(pane, holder, cx)).collect();
     list_grid(&COLUMNS, COLUMNS.len(), &rows, selected, area, cx, buffer);
 }

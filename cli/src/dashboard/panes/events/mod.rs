@@ -6,7 +6,7 @@ pub use view::happened;
 
 use crate::{
     dashboard::{
-        drawing::{list_row_at, list_rows},
+        drawing::{beneath, list_row_at, list_rows},
         news::Ask,
         palette::quoted,
         pane::{Cx, Pane},
@@ -63,7 +63,8 @@ impl Events {
         self.cursor
     }
 
-    fn chosen(&self, cx: &Cx<'_>) -> Option<&Event> {
+    /// The opened event, or the one under the cursor.
+    pub fn chosen(&self, cx: &Cx<'_>) -> Option<&Event> {
         match &self.opened {
             Some((event, _)) => Some(event),
             None => {
@@ -121,23 +122,25 @@ impl Pane for Events {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let page = list_rows(cx.area);
+        let (list, _) = beneath(cx.area, self.count(cx));
         match &mut self.opened {
             Some((event, first)) => {
+                let page = list_rows(cx.area);
                 let last = view::lines(event).len().saturating_sub(page);
                 first.key(key, last + 1, page)
             }
             None => {
                 let count = self.count(cx);
-                self.cursor.key(key, count, page)
+                self.cursor.key(key, count, list_rows(list))
             }
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let count = self.count(cx);
-        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
-        line.is_some_and(|line| self.cursor.click(line, count, list_rows(cx.area)))
+        let (list, _) = beneath(cx.area, count);
+        let line = list_row_at(list, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.cursor.click(line, count, list_rows(list)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {

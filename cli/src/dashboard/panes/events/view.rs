@@ -4,15 +4,17 @@ use super::{Events, line};
 use crate::{
     dashboard::{
         drawing::{
-            Cell, Column, Page, grid, lines as draw_lines, list_rows, plain, section, unlike,
+            Cell, Column, Page, beneath, grid, lines as draw_lines, list_rows, plain, section,
+            unlike,
         },
         look::Look,
         pane::Cx,
+        rows::Cursor,
     },
     output::grouped,
 };
 use cowboy_devnet::types::Event;
-use ratatui::{buffer::Buffer, style::Style, text::Line};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 use serde_json::Value;
 
 const COLUMNS: [Column; 3] =
@@ -50,20 +52,28 @@ fn style(kind: &str, look: Look) -> Style {
     }
 }
 
+fn draw_event(event: &Event, first: Cursor, area: Rect, look: Look, buffer: &mut Buffer) {
+    let title = format!("{} in block {}", event.kind, grouped(event.height.into()));
+    let area = section(&title, area, look, buffer);
+    let all = lines(event);
+    let seen = all.iter().skip(first.of(all.len())).map(|line| Line::raw(line.clone()));
+    draw_lines(seen, area, buffer);
+}
+
 pub fn draw(pane: &Events, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some((event, first)) = &pane.opened {
-        let title = format!("{} in block {}", event.kind, grouped(event.height.into()));
-        let area = section(&title, cx.area, cx.look, buffer);
-        let all = lines(event);
-        let seen = all.iter().skip(first.of(all.len())).map(|line| Line::raw(line.clone()));
-        return draw_lines(seen, area, buffer);
+        return draw_event(event, *first, cx.area, cx.look, buffer);
     }
     let count = pane.count(cx);
+    let (list, below) = beneath(cx.area, count);
+    if let Some(event) = pane.chosen(cx).filter(|_| below.height > 0) {
+        draw_event(event, Cursor::default(), below, cx.look, buffer);
+    }
     let title = match cx.filter.is_empty() {
         true => format!("events: {}", grouped(pane.all() as u128)),
         false => format!("events: {} of {}", grouped(count as u128), grouped(pane.all() as u128)),
     };
-    let area = section(&title, cx.area, cx.look, buffer);
+    let area = section(&title, list, cx.look, buffer);
     if count == 0 {
         let text = match pane.all() {
             0 => "no events yet: each block brings some".to_owned(),
@@ -71,7 +81,7 @@ pub fn draw(pane: &Events, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return draw_lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let window = pane.cursor().window(count, list_rows(cx.area));
+    let window = pane.cursor().window(count, list_rows(list));
     let selected = pane.cursor().of(count).checked_sub(window.start);
     let seen = pane.accepted(cx).skip(window.start).take(window.len());
     let rows: Vec<_> = seen

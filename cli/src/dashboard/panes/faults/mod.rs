@@ -102,7 +102,8 @@ impl Faults {
         self.picked = rows.get(cursor.of(rows.len())).map(FaultRow::key);
     }
 
-    fn chosen<'a>(&self, cx: &Cx<'a>) -> Option<FaultRow<'a>> {
+    /// The row under the cursor.
+    pub fn chosen<'a>(&self, cx: &Cx<'a>) -> Option<FaultRow<'a>> {
         let rows = Self::rows(cx);
         rows.get(self.cursor(cx).of(rows.len())).copied()
     }

@@ -5,13 +5,13 @@ use crate::{
     dashboard::{
         arrangement::{Column, SortKey},
         drawing::{
-            Cell, grid, lines, list_grid, list_row_at, list_rows, plain, section, split, unlike,
-            wrapped,
+            Cell, Page, beneath, grid, lines, list_grid, list_row_at, list_rows, plain, section,
+            split, unlike, wrapped,
         },
         look::Look,
         pane::Cx,
         rows::Cursor,
-        trouble::{marks, place, what},
+        trouble::{affects, marks, place, what},
     },
     output::{grouped, or_dash, seconds_since},
 };
@@ -50,6 +50,8 @@ const NONE: u16 = 3;
 pub struct FaultAreas {
     faults: Rect,
     nodes: Rect,
+    /// The fault or node under the cursor, if there is room below the nodes.
+    below: Rect,
 }
 
 pub fn shape(cx: &Cx<'_>) -> FaultAreas {
@@ -58,7 +60,8 @@ pub fn shape(cx: &Cx<'_>) -> FaultAreas {
         count => count + 2,
     };
     let (faults, nodes) = split(cx.area, wanted.min(cx.area.height / 2));
-    FaultAreas { faults, nodes }
+    let (nodes, below) = beneath(nodes, Faults::nodes(cx).len());
+    FaultAreas { faults, nodes, below }
 }
 
 impl FaultAreas {
@@ -148,6 +151,49 @@ fn note(row: &FaultRow<'_>) -> String {
     }
 }
 
+/// Draws the fault or node under the cursor in full.
+fn draw_row(row: &FaultRow<'_>, area: Rect, cx: &Cx<'_>, buffer: &mut Buffer) {
+    let look = cx.look;
+    let mut page = Page::new(area.width, look);
+    let (title, faults) = match row {
+        FaultRow::Fault(fault) => (format!("fault {}", fault.id), vec![*fault]),
+        FaultRow::Validator(_) | FaultRow::Runner(_) => {
+            let here = cx.shared.faults().iter().filter(|fault| affects(fault, name(row)));
+            (name(row).to_owned(), here.collect())
+        }
+    };
+    let (word, style) = state(row, cx);
+    match row {
+        FaultRow::Validator(node) => {
+            page.fact("state", word, style);
+            page.plain("height", &grouped(node.height.into()));
+            let seat = node.index.map(|index| format!("place {index} in the committee"));
+            page.plain("votes", &seat.unwrap_or_else(|| "no: it follows the chain".to_owned()));
+            page.plain("address", &node.address.to_string());
+        }
+        FaultRow::Runner(node) => {
+            page.fact("state", word, style);
+            page.plain("connected", &node.connected_validators.join(" "));
+            page.plain("address", &node.address.to_string());
+            if let Some(unmet) = &node.unmet {
+                page.fact("not present", &unmet.to_string(), look.warn());
+            }
+        }
+        FaultRow::Fault(_) => {}
+    }
+    for fault in faults {
+        page.title(&format!("fault {}: {}", fault.id, what(&fault.fault)));
+        page.plain("where", &place(fault));
+        page.plain("since block", &grouped(fault.since.into()));
+        page.plain("until", &until(fault, cx));
+        let effects = [fault.dropped, fault.delayed, fault.lies].map(|count| grouped(count.into()));
+        let [dropped, delayed, lies] = effects;
+        page.plain("so far", &format!("{dropped} dropped, {delayed} delayed, {lies} lies"));
+    }
+    let area = section(&title, area, look, buffer);
+    page.draw(Cursor::default(), area, buffer);
+}
+
 pub fn draw(pane: &Faults, cx: &Cx<'_>, buffer: &mut Buffer) {
     let look = cx.look;
     let shape = shape(cx);
@@ -169,6 +215,9 @@ pub fn draw(pane: &Faults, cx: &Cx<'_>, buffer: &mut Buffer) {
         let (seen, selected) = seen(&faults, of_faults, shape.faults);
         let rows: Vec<_> = seen.iter().map(|row| fault_row(row, cx)).collect();
         grid(&FAULTS, &rows, selected, area, look, buffer);
+    }
+    if let Some(row) = pane.chosen(cx).filter(|_| shape.below.height > 0) {
+        draw_row(&row, shape.below, cx, buffer);
     }
     let title = format!("nodes: {}", grouped(nodes.len() as u128));
     let area = section(&title, shape.nodes, look, buffer);

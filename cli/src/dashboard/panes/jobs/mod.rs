@@ -6,7 +6,7 @@ pub use view::style;
 
 use crate::dashboard::{
     arrangement::Column,
-    drawing::{list_row_at, list_rows, page},
+    drawing::{beneath, list_row_at, list_rows, page},
     news::{Answer, Ask},
     pane::{Cx, Pane},
     rows::{Cursor, Detail, Pick},
@@ -27,6 +27,10 @@ pub struct OpenedJob {
 }
 
 impl OpenedJob {
+    fn new(id: HashText) -> Self {
+        Self { job: Detail::new(id), explanation: None, unexplained: None }
+    }
+
     fn is(&self, id: &str) -> bool {
         self.job.key.to_string() == id
     }
@@ -48,6 +52,8 @@ pub struct Jobs {
     pick: Pick<HashText>,
     pub open_only: bool,
     pub opened: Option<OpenedJob>,
+    /// The job under the cursor, which is shown below the list if there is room.
+    preview: Option<OpenedJob>,
 }
 
 impl Jobs {
@@ -77,6 +83,24 @@ impl Jobs {
 
     pub fn cursor(&self, accepted: &[&JobSummary]) -> Cursor {
         self.pick.cursor(&ids(accepted))
+    }
+
+    /// The job under the cursor, if something is known about it.
+    pub fn preview(&self, cx: &Cx<'_>) -> Option<&OpenedJob> {
+        let chosen = self.chosen(cx)?;
+        self.preview.as_ref().filter(|preview| preview.job.key == chosen)
+    }
+
+    /// The opened job, or the one under the cursor, if it has this id.
+    fn shown(&mut self, id: &str, chosen: Option<HashText>) -> Option<&mut OpenedJob> {
+        if self.opened.is_some() {
+            return self.opened.as_mut().filter(|opened| opened.is(id));
+        }
+        let chosen = chosen.filter(|chosen| chosen.to_string() == id)?;
+        if self.preview.as_ref().is_none_or(|preview| preview.job.key != chosen) {
+            self.preview = Some(OpenedJob::new(chosen));
+        }
+        self.preview.as_mut()
     }
 
     pub fn progress(&self, job: &JobSummary) -> &[RunnerProgress] {
@@ -117,28 +141,39 @@ impl Pane for Jobs {
             Some(_) => {}
             None => {
                 let accepted = self.accepted(cx);
-                let window = self.cursor(&accepted).window(accepted.len(), list_rows(cx.area));
+                let (list, below) = beneath(cx.area, accepted.len());
+                if below.height > 0
+                    && let Some(id) = self.chosen(cx)
+                    && !self.preview(cx).is_some_and(OpenedJob::is_settled)
+                {
+                    wants.push(Ask::Job(id.to_string()));
+                    wants.push(Ask::Explanation(id.to_string()));
+                }
+                let window = self.cursor(&accepted).window(accepted.len(), list_rows(list));
                 let open = accepted[window].iter().filter(|job| !job.status.is_final());
-                wants.extend(open.take(WATCHED).map(|job| Ask::Job(job.job_id.to_string())));
+                let open = open.take(WATCHED).map(|job| Ask::Job(job.job_id.to_string()));
+                let open: Vec<_> = open.filter(|ask| !wants.contains(ask)).collect();
+                wants.extend(open);
             }
         }
         wants.insert(0, Ask::Jobs);
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        let chosen = self.chosen(cx);
         match (ask, answer) {
             (Ask::Jobs, Answer::Jobs(jobs)) => self.take_in(jobs),
             (Ask::Job(id), Answer::Job(job)) => {
                 if !job.status.is_final() {
                     self.progress.insert(id.clone(), job.progress.clone());
                 }
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.is(id)) {
+                if let Some(opened) = self.shown(id, chosen) {
                     opened.job.hear(job.clone());
                 }
             }
             (Ask::Explanation(id), Answer::Explanation(explanation)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.is(id)) {
+                if let Some(opened) = self.shown(id, chosen) {
                     opened.explanation = Some(explanation.clone());
                     opened.unexplained = None;
                 }
@@ -148,11 +183,17 @@ impl Pane for Jobs {
     }
 
     fn refused(&mut self, ask: &Ask, reason: &str) {
-        match (ask, &mut self.opened) {
-            (Ask::Jobs, _) => self.refused = Some(reason.to_owned()),
-            (Ask::Job(id), Some(opened)) if opened.is(id) => opened.job.refuse(reason),
-            (Ask::Explanation(id), Some(opened)) if opened.is(id) => {
-                opened.unexplained = Some(reason.to_owned());
+        match ask {
+            Ask::Jobs => self.refused = Some(reason.to_owned()),
+            Ask::Job(id) => {
+                if let Some(opened) = self.shown(id, id.parse().ok()) {
+                    opened.job.refuse(reason);
+                }
+            }
+            Ask::Explanation(id) => {
+                if let Some(opened) = self.shown(id, id.parse().ok()) {
+                    opened.unexplained = Some(reason.to_owned());
+                }
             }
             _ => {}
         }
@@ -171,14 +212,18 @@ impl Pane for Jobs {
                 self.pick = Pick::default();
                 true
             }
-            None => self.pick.key(key, &rows, list_rows(cx.area)),
+            None => {
+                let (list, _) = beneath(cx.area, rows.len());
+                self.pick.key(key, &rows, list_rows(list))
+            }
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let (rows, fit) = (ids(&self.accepted(cx)), list_rows(cx.area));
-        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
-        line.is_some_and(|line| self.pick.click(line, &rows, fit))
+        let rows = ids(&self.accepted(cx));
+        let (list, _) = beneath(cx.area, rows.len());
+        let line = list_row_at(list, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.pick.click(line, &rows, list_rows(list)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
@@ -187,8 +232,8 @@ impl Pane for Jobs {
         }
         let Some(id) = self.chosen(cx) else { return false };
         self.pick.go(id);
-        let job = Detail::new(id);
-        self.opened = Some(OpenedJob { job, explanation: None, unexplained: None });
+        let preview = self.preview.take().filter(|preview| preview.job.key == id);
+        self.opened = Some(preview.unwrap_or_else(|| OpenedJob::new(id)));
         true
     }
 

@@ -4,7 +4,9 @@ use super::{Jobs, OpenedJob};
 use crate::{
     dashboard::{
         arrangement::SortKey,
-        drawing::{Cell, Column, Page, lines, list_grid, list_rows, plain, section, unlike},
+        drawing::{
+            Cell, Column, Page, beneath, lines, list_grid, list_rows, plain, section, unlike,
+        },
         look::Look,
         pane::Cx,
         panes::events::happened,
@@ -62,18 +64,15 @@ pub fn style(status: JobStatus, look: Look) -> Style {
 
 pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some(opened) = &pane.opened {
-        let area = section(&format!("job {}", opened.job.key), cx.area, cx.look, buffer);
-        let mut x = area.x;
-        for page in pages(opened, cx) {
-            let width = page.width();
-            page.draw(opened.job.first, Rect { x, width, ..area }, buffer);
-            x += width + GAP;
-        }
-        return;
+        return draw_job(opened, cx.area, cx, buffer);
     }
-    let area = section(&title(pane, cx), cx.area, cx.look, buffer);
     let accepted = pane.accepted(cx);
-    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+    let (list, below) = beneath(cx.area, accepted.len());
+    if let Some(preview) = pane.preview(cx).filter(|_| below.height > 0) {
+        draw_job(preview, below, cx, buffer);
+    }
+    let area = section(&title(pane, cx), list, cx.look, buffer);
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(list));
     let shown: Vec<_> = seen.iter().map(|job| row(pane, job, cx)).collect();
     if shown.is_empty() {
         let text = match (pane.all(), &pane.refused) {
@@ -90,6 +89,16 @@ pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
     let said = shown.iter().any(|row| row.last().is_some_and(|(text, _)| !text.is_empty()));
     let columns = if said { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     list_grid(columns, columns.len(), &shown, selected, area, cx, buffer);
+}
+
+fn draw_job(opened: &OpenedJob, area: Rect, cx: &Cx<'_>, buffer: &mut Buffer) {
+    let area = section(&format!("job {}", opened.job.key), area, cx.look, buffer);
+    let mut x = area.x;
+    for page in pages(opened, cx) {
+        let width = page.width();
+        page.draw(opened.job.first, Rect { x, width, ..area }, buffer);
+        x += width + GAP;
+    }
 }
 
 /// A job's value in a column.

@@ -45,6 +45,20 @@ pub struct Leases {
     pick: Pick<String>,
     pub runs_only: bool,
     pub opened: Option<OpenedLease>,
+    /// The job under the cursor, which is shown below the list if there is room.
+    preview: Option<OpenedLease>,
+}
+
+impl OpenedLease {
+    fn new(id: String) -> Self {
+        Self { job: Detail::new(id), back: Cursor::default(), in_log: false }
+    }
+
+    /// Whether no more changes are possible.
+    fn is_settled(&self) -> bool {
+        let known = self.job.known.as_ref();
+        known.is_some_and(|known| known.job.summary.state.is_terminal())
+    }
 }
 
 impl Leases {
@@ -80,6 +94,24 @@ impl Leases {
         self.pick.cursor(&ids(entries))
     }
 
+    /// The job under the cursor, if it is known.
+    pub fn preview(&self, cx: &Cx<'_>) -> Option<&OpenedLease> {
+        let (chosen, _) = self.chosen(cx).filter(|(_, is_job)| *is_job)?;
+        self.preview.as_ref().filter(|preview| preview.job.key == chosen)
+    }
+
+    /// The opened job, or the one under the cursor, if it has this id.
+    fn shown(&mut self, id: &str, chosen: Option<&str>) -> Option<&mut OpenedLease> {
+        if self.opened.is_some() {
+            return self.opened.as_mut().filter(|opened| opened.job.key == id);
+        }
+        let chosen = chosen.filter(|chosen| *chosen == id)?;
+        if self.preview.as_ref().is_none_or(|preview| preview.job.key != chosen) {
+            self.preview = Some(OpenedLease::new(chosen.to_owned()));
+        }
+        self.preview.as_mut()
+    }
+
     /// The entry under the cursor: its id, and whether it is a job.
     fn chosen(&self, cx: &Cx<'_>) -> Option<(String, bool)> {
         let entries = self.entries(cx);
@@ -101,25 +133,31 @@ impl Pane for Leases {
         "lease"
     }
 
-    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+    fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = vec![Ask::Leases];
-        if let Some(opened) = &self.opened {
-            let known = opened.job.known.as_ref();
-            if known.is_none_or(|known| !known.job.summary.state.is_terminal()) {
+        match &self.opened {
+            Some(opened) if !opened.is_settled() => {
                 wants.push(Ask::LeaseJob(opened.job.key.clone()));
             }
+            None if view::split_list(self.entries(cx).len(), cx).1.height > 0 => {
+                let settled = self.preview(cx).is_some_and(OpenedLease::is_settled);
+                let chosen = self.chosen(cx).filter(|(_, is_job)| *is_job && !settled);
+                wants.extend(chosen.map(|(id, _)| Ask::LeaseJob(id)));
+            }
+            _ => {}
         }
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        let chosen = self.chosen(cx).map(|(id, _)| id);
         match (ask, answer) {
             (_, Answer::Leases(leases)) => {
                 self.known = Some(leases.clone());
                 self.refused = None;
             }
             (Ask::LeaseJob(id), Answer::LeaseJob(job)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.job.key == *id) {
+                if let Some(opened) = self.shown(id, chosen.as_deref()) {
                     opened.job.hear(job.clone());
                 }
             }
@@ -128,10 +166,12 @@ impl Pane for Leases {
     }
 
     fn refused(&mut self, ask: &Ask, reason: &str) {
-        match (ask, &mut self.opened) {
-            (Ask::Leases, _) => self.refused = Some(reason.to_owned()),
-            (Ask::LeaseJob(id), Some(opened)) if opened.job.key == *id => {
-                opened.job.refuse(reason);
+        match ask {
+            Ask::Leases => self.refused = Some(reason.to_owned()),
+            Ask::LeaseJob(id) => {
+                if let Some(opened) = self.shown(id, Some(id)) {
+                    opened.job.refuse(reason);
+                }
             }
             _ => {}
         }
@@ -167,13 +207,17 @@ impl Pane for Leases {
                 self.pick = Pick::default();
                 true
             }
-            (None, _) => self.pick.key(key, &rows, view::rows(cx.area)),
+            (None, _) => {
+                let (list, _) = view::split_list(rows.len(), cx);
+                self.pick.key(key, &rows, view::rows(list))
+            }
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let line = at.y.checked_sub(cx.area.y + view::ABOVE);
-        let (rows, fit) = (ids(&self.entries(cx)), view::rows(cx.area));
+        let rows = ids(&self.entries(cx));
+        let fit = view::rows(view::split_list(rows.len(), cx).0);
         self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
     }
 
@@ -184,8 +228,8 @@ impl Pane for Leases {
         match self.chosen(cx) {
             Some((id, true)) => {
                 self.pick.go(id.clone());
-                let job = Detail::new(id);
-                self.opened = Some(OpenedLease { job, back: Cursor::default(), in_log: false });
+                let preview = self.preview.take().filter(|preview| preview.job.key == id);
+                self.opened = Some(preview.unwrap_or_else(|| OpenedLease::new(id)));
                 true
             }
             // A run's jobs are shown below it.

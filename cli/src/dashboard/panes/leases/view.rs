@@ -4,7 +4,8 @@ use super::{LeaseEntry, Leases, OpenedLease};
 use crate::{
     dashboard::{
         drawing::{
-            Cell, Column, Page, grid, lines, page, plain, printable, section, unlike, wrapped,
+            Cell, Column, Page, beneath, grid, lines, page, plain, printable, section, unlike,
+            wrapped,
         },
         lease::LeaseJob,
         look::Look,
@@ -50,6 +51,12 @@ pub fn rows(area: Rect) -> usize {
     area.height.saturating_sub(ABOVE).into()
 }
 
+/// The areas of a list of `entries` entries, and of the job under the cursor.
+pub fn split_list(entries: usize, cx: &Cx<'_>) -> (Rect, Rect) {
+    // The server's settings take a line.
+    beneath(cx.area, if entries == 0 { 0 } else { entries + 1 })
+}
+
 fn style(state: JobState, look: Look) -> Style {
     match state {
         JobState::Leased | JobState::Starting | JobState::Running => look.busy(),
@@ -71,10 +78,15 @@ fn style_of(state: LeaseState, look: Look) -> Style {
 
 pub fn draw(pane: &Leases, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some(opened) = &pane.opened {
-        return draw_job(opened, cx, buffer);
+        let keys = if opened.in_log { "keys move it, l the page" } else { "l moves it" };
+        return draw_job(opened, keys, cx, buffer);
     }
-    let area = section(&title(pane), cx.area, cx.look, buffer);
     let entries = pane.entries(cx);
+    let (list, below) = split_list(entries.len(), cx);
+    if let Some(preview) = pane.preview(cx).filter(|_| below.height > 0) {
+        draw_job(preview, "enter opens it", &Cx { area: below, ..*cx }, buffer);
+    }
+    let area = section(&title(pane), list, cx.look, buffer);
     let granted_with = pane.known.as_ref().map(|known| config(&known.status.config));
     let note = match (&pane.refused, granted_with) {
         (Some(reason), _) => Line::styled(reason.clone(), cx.look.bad()),
@@ -94,7 +106,7 @@ pub fn draw(pane: &Leases, cx: &Cx<'_>, buffer: &mut Buffer) {
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let (seen, selected) = pane.cursor(&entries).seen(&entries, rows(cx.area));
+    let (seen, selected) = pane.cursor(&entries).seen(&entries, rows(list));
     let row = |entry: &LeaseEntry<'_>| match entry {
         LeaseEntry::Run(run) => run_row(run, cx),
         LeaseEntry::Job(job, last) => job_row(job, *last, cx),
@@ -197,7 +209,8 @@ pub fn log_places(opened: &OpenedLease, cx: &Cx<'_>) -> (usize, usize) {
     (all.saturating_sub(fit) + 1, fit)
 }
 
-fn draw_job(opened: &OpenedLease, cx: &Cx<'_>, buffer: &mut Buffer) {
+/// Draws a job and its log, whose title tells which keys move it.
+fn draw_job(opened: &OpenedLease, keys: &str, cx: &Cx<'_>, buffer: &mut Buffer) {
     let (above, below) = parts(cx.area);
     let name = opened.job.known.as_ref().map_or("", |known| known.job.summary.name.as_str());
     let title = format!("{} {}", printable(name), opened.job.key);
@@ -205,7 +218,6 @@ fn draw_job(opened: &OpenedLease, cx: &Cx<'_>, buffer: &mut Buffer) {
     job(opened, above.width, cx).draw(opened.job.first, area, buffer);
     let Some(known) = &opened.job.known else { return };
     let length = known.job.attempts.last().map_or(0, |attempt| attempt.log_bytes);
-    let keys = if opened.in_log { "keys move it, l the page" } else { "l moves it" };
     let title = match known.job.attempts.last() {
         Some(last) => {
             format!("log of attempt {}: {} bytes; {keys}", last.attempt, grouped(length.into()))

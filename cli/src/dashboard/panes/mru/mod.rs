@@ -4,7 +4,7 @@ mod view;
 
 use crate::dashboard::{
     arrangement::Column,
-    drawing::{list_row_at, list_rows, page},
+    drawing::{beneath, list_row_at, list_rows, page},
     news::{Answer, Ask},
     palette::quoted,
     pane::{Cx, Pane},
@@ -18,7 +18,8 @@ use std::cmp::Reverse;
 /// The key of a record: a submitter, and a kind of job.
 pub type Key = (AddressText, String);
 
-fn key_of(record: &MruRecord) -> Key {
+/// The key of a record.
+pub fn key_of(record: &MruRecord) -> Key {
     (record.submitter, record.kind.clone())
 }
 
@@ -38,6 +39,8 @@ pub struct Mru {
     pick: Pick<Key>,
     pub live_only: bool,
     pub opened: Option<OpenedRecord>,
+    /// The record under the cursor, which is shown below the list if there is room.
+    preview: Option<OpenedRecord>,
 }
 
 impl Mru {
@@ -63,9 +66,28 @@ impl Mru {
         self.pick.cursor(&keys(accepted))
     }
 
-    pub fn record(&self) -> Option<&MruRecord> {
-        let opened = self.opened.as_ref()?;
-        self.records.iter().flatten().find(|record| key_of(record) == opened.key)
+    pub fn record(&self, key: &Key) -> Option<&MruRecord> {
+        self.records.iter().flatten().find(|record| key_of(record) == *key)
+    }
+
+    /// The record under the cursor, if its runner is known.
+    pub fn preview(&self, cx: &Cx<'_>) -> Option<&OpenedRecord> {
+        let chosen = self.chosen(cx).map(key_of)?;
+        self.preview.as_ref().filter(|preview| preview.key == chosen)
+    }
+
+    /// The opened record, or the one under the cursor, if it is about this runner.
+    fn shown(&mut self, runner: &str, chosen: Option<Key>) -> Option<&mut OpenedRecord> {
+        let opened = self.opened.as_ref().map(|opened| opened.key.clone());
+        let key = opened.or(chosen)?;
+        self.record(&key).filter(|record| record.runner == runner)?;
+        if self.opened.is_some() {
+            return self.opened.as_mut();
+        }
+        if self.preview.as_ref().is_none_or(|preview| preview.key != key) {
+            self.preview = Some(Detail::new(key));
+        }
+        self.preview.as_mut()
     }
 
     /// The known jobs with the submitter and kind of a record, newest first.
@@ -73,7 +95,8 @@ impl Mru {
         self.jobs.iter().filter(move |job| job.submitter == key.0 && job.kind == key.1)
     }
 
-    fn chosen<'a>(&'a self, cx: &Cx<'_>) -> Option<&'a MruRecord> {
+    /// The record under the cursor.
+    pub fn chosen<'a>(&'a self, cx: &Cx<'_>) -> Option<&'a MruRecord> {
         let accepted = self.accepted(cx);
         accepted.get(self.cursor(&accepted).of(accepted.len())).copied()
     }
@@ -84,16 +107,21 @@ impl Pane for Mru {
         "mru"
     }
 
-    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+    fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = vec![Ask::Mru];
-        if self.opened.is_some() {
-            wants.extend(self.record().map(|record| Ask::Runner(record.runner.clone())));
-            wants.push(Ask::Jobs);
+        let record = match &self.opened {
+            Some(opened) => self.record(&opened.key),
+            None if beneath(cx.area, self.accepted(cx).len()).1.height > 0 => self.chosen(cx),
+            None => None,
+        };
+        if let Some(record) = record {
+            wants.extend([Ask::Runner(record.runner.clone()), Ask::Jobs]);
         }
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        let chosen = self.chosen(cx).map(key_of);
         match (ask, answer) {
             (_, Answer::Mru(records)) => {
                 let mut records = records.clone();
@@ -105,8 +133,7 @@ impl Pane for Mru {
             }
             (_, Answer::Jobs(jobs)) => self.jobs = jobs.clone(),
             (Ask::Runner(name), Answer::Runner(runner)) => {
-                let is_shown = self.record().is_some_and(|record| record.runner == *name);
-                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                if let Some(opened) = self.shown(name, chosen) {
                     opened.hear(runner.clone());
                 }
             }
@@ -118,8 +145,8 @@ impl Pane for Mru {
         match ask {
             Ask::Mru => self.refused = Some(reason.to_owned()),
             Ask::Runner(name) => {
-                let is_shown = self.record().is_some_and(|record| record.runner == *name);
-                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                let previewed = self.preview.as_ref().map(|preview| preview.key.clone());
+                if let Some(opened) = self.shown(name, previewed) {
                     opened.refuse(reason);
                 }
             }
@@ -138,13 +165,15 @@ impl Pane for Mru {
             return true;
         }
         let rows = keys(&self.accepted(cx));
-        self.pick.key(key, &rows, list_rows(cx.area))
+        let (list, _) = beneath(cx.area, rows.len());
+        self.pick.key(key, &rows, list_rows(list))
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let (rows, fit) = (keys(&self.accepted(cx)), list_rows(cx.area));
-        let line = list_row_at(cx.area, at).filter(|_| self.opened.is_none());
-        line.is_some_and(|line| self.pick.click(line, &rows, fit))
+        let rows = keys(&self.accepted(cx));
+        let (list, _) = beneath(cx.area, rows.len());
+        let line = list_row_at(list, at).filter(|_| self.opened.is_none());
+        line.is_some_and(|line| self.pick.click(line, &rows, list_rows(list)))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
@@ -153,7 +182,8 @@ impl Pane for Mru {
         }
         let Some(key) = self.chosen(cx).map(key_of) else { return false };
         self.pick.go(key.clone());
-        self.opened = Some(Detail::new(key));
+        let preview = self.preview.take().filter(|preview| preview.key == key);
+        self.opened = Some(preview.unwrap_or_else(|| Detail::new(key)));
         true
     }
 
@@ -166,7 +196,10 @@ impl Pane for Mru {
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
-        let chosen = if self.opened.is_some() { self.record() } else { self.chosen(cx) };
+        let chosen = match &self.opened {
+            Some(opened) => self.record(&opened.key),
+            None => self.chosen(cx),
+        };
         Some(match chosen {
             Some(record) => {
                 let address = record.submitter.to_string();

@@ -1,11 +1,12 @@
 //! Records of most recently used runners, and one of them with its runner and jobs.
 
-use super::{Mru, OpenedRecord};
+use super::{Mru, OpenedRecord, key_of};
 use crate::{
     dashboard::{
         arrangement::SortKey,
         drawing::{
-            Cell, Column, Page, lines, list_grid, list_rows, plain, section, unlike, wrapped,
+            Cell, Column, Page, beneath, lines, list_grid, list_rows, plain, section, unlike,
+            wrapped,
         },
         look::Look,
         pane::Cx,
@@ -46,11 +47,18 @@ pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     if !cx.filter.is_empty() {
         title += &format!("; {} match", grouped(accepted.len() as u128));
     }
-    let area = section(&title, cx.area, look, buffer);
+    let (list, below) = beneath(cx.area, accepted.len());
+    if let Some(chosen) = pane.chosen(cx).filter(|_| below.height > 0) {
+        let unknown = OpenedRecord::new(key_of(chosen));
+        let opened = pane.preview(cx).unwrap_or(&unknown);
+        let area = section("record under the cursor", below, look, buffer);
+        page(pane, opened, cx).draw(opened.first, area, buffer);
+    }
+    let area = section(&title, list, look, buffer);
     if accepted.is_empty() {
         return lines(nothing(pane, cx), area, buffer);
     }
-    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(cx.area));
+    let (seen, selected) = pane.cursor(&accepted).seen(&accepted, list_rows(list));
     let rows: Vec<_> = seen.iter().map(|record| row(record, cx)).collect();
     let most = match area.width {
         0..110 => 7,
@@ -120,7 +128,7 @@ fn row(record: &MruRecord, cx: &Cx<'_>) -> Vec<Cell> {
 pub fn page(pane: &Mru, opened: &OpenedRecord, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(cx.area.width, look);
-    let Some(record) = pane.record() else {
+    let Some(record) = pane.record(&opened.key) else {
         page.text("this record is gone", look.faint());
         return page;
     };

@@ -87,6 +87,8 @@ pub struct Timers {
     pub listed: Listed,
     pub waiting_only: bool,
     pub opened: Option<OpenedTimer>,
+    /// The timer under the cursor, which is shown below the list if there is room.
+    preview: Option<OpenedTimer>,
 }
 
 impl Timers {
@@ -142,6 +144,33 @@ impl Timers {
         standings
     }
 
+    /// The areas of the pane.
+    pub fn shape(&self, cx: &Cx<'_>) -> view::TimerAreas {
+        view::shape(self.listed, self.timers.as_ref().map_or(0, Vec::len), cx)
+    }
+
+    /// The timer under the cursor, if it is known.
+    fn preview(&self, cx: &Cx<'_>) -> Option<&OpenedTimer> {
+        let chosen = self.chosen(cx)?;
+        self.preview.as_ref().filter(|preview| preview.key == chosen)
+    }
+
+    fn chosen(&self, cx: &Cx<'_>) -> Option<HashText> {
+        self.pick.chosen(&ids(&self.accepted(cx)))
+    }
+
+    /// The opened timer, or the one under the cursor, if it has this id.
+    fn shown(&mut self, id: &str, chosen: Option<HashText>) -> Option<&mut OpenedTimer> {
+        if self.opened.is_some() {
+            return self.opened.as_mut().filter(|opened| opened.key.to_string() == id);
+        }
+        let chosen = chosen.filter(|chosen| chosen.to_string() == id)?;
+        if self.preview.as_ref().is_none_or(|preview| preview.key != chosen) {
+            self.preview = Some(Detail::new(chosen));
+        }
+        self.preview.as_mut()
+    }
+
     /// Members of the fairness list that the filter accepts.
     pub fn members<'a>(&'a self, cx: &Cx<'_>) -> Vec<&'a FairnessMember> {
         let all = self.fairness.iter().flat_map(|fairness| &fairness.members);
@@ -187,20 +216,26 @@ impl Pane for Timers {
         "timer"
     }
 
-    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+    fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = Vec::new();
-        if let Some(opened) = &self.opened {
-            let known = opened.known.as_ref();
+        let (shown, key) = match &self.opened {
+            Some(opened) => (Some(opened), Some(opened.key)),
+            None if self.shape(cx).below.height > 0 => (self.preview(cx), self.chosen(cx)),
+            None => (None, None),
+        };
+        if let Some(key) = key {
+            let known = shown.and_then(|shown| shown.known.as_ref());
             // An ended timer does not change.
             if known.is_none_or(|timer| !has_ended(timer.status)) {
-                wants.push(Ask::Timer(opened.key.to_string()));
+                wants.push(Ask::Timer(key.to_string()));
             }
         }
         wants.extend([Ask::Timers, Ask::Due, Ask::TimerQueue, Ask::Lane, Ask::Fairness]);
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        let chosen = self.chosen(cx);
         match (ask, answer) {
             (_, Answer::Timers(timers)) => {
                 self.timers = Some(timers.clone());
@@ -211,7 +246,7 @@ impl Pane for Timers {
             (_, Answer::Due(due)) => self.due = Some(due.clone()),
             (_, Answer::Fairness(fairness)) => self.fairness = Some(fairness.clone()),
             (Ask::Timer(id), Answer::Timer(timer)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.key.to_string() == *id) {
+                if let Some(opened) = self.shown(id, chosen) {
                     opened.hear(timer.clone());
                 }
             }
@@ -223,7 +258,7 @@ impl Pane for Timers {
         match ask {
             Ask::Timers => self.refused = Some(reason.to_owned()),
             Ask::Timer(id) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.key.to_string() == *id) {
+                if let Some(opened) = self.shown(id, id.parse().ok()) {
                     opened.refuse(reason);
                 }
             }
@@ -237,7 +272,7 @@ impl Pane for Timers {
             let places = opened::page(self, opened, cx).places(fit);
             return self.opened.as_mut().is_some_and(|opened| opened.first.key(key, places, fit));
         }
-        let fit = view::shape(self.listed, cx).rows();
+        let fit = self.shape(cx).rows();
         match (key.code, self.listed) {
             (KeyCode::Char('f'), listed) => {
                 self.listed = match listed {
@@ -263,7 +298,7 @@ impl Pane for Timers {
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let shape = view::shape(self.listed, cx);
+        let shape = self.shape(cx);
         if self.opened.is_some() || !shape.list.contains(at) {
             return false;
         }
@@ -284,9 +319,10 @@ impl Pane for Timers {
         if self.opened.is_some() || self.listed == Listed::Fairness {
             return false;
         }
-        let Some(id) = self.pick.chosen(&ids(&self.accepted(cx))) else { return false };
+        let Some(id) = self.chosen(cx) else { return false };
         self.pick.go(id);
-        self.opened = Some(Detail::new(id));
+        let preview = self.preview.take().filter(|preview| preview.key == id);
+        self.opened = Some(preview.unwrap_or_else(|| Detail::new(id)));
         true
     }
 
@@ -326,7 +362,13 @@ impl Pane for Timers {
     fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
         match &self.opened {
             Some(opened) => opened::draw(self, opened, cx, buffer),
-            None => view::draw(self, cx, buffer),
+            None => {
+                view::draw(self, cx, buffer);
+                let below = self.shape(cx).below;
+                if let Some(preview) = self.preview(cx).filter(|_| below.height > 0) {
+                    opened::draw(self, preview, &Cx { area: below, ..*cx }, buffer);
+                }
+            }
         }
     }
 }

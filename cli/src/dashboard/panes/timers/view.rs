@@ -5,7 +5,7 @@ use crate::{
     dashboard::{
         arrangement::SortKey,
         drawing::{
-            Cell, Column,
+            Cell, Column, beneath,
             chart::{Chart, ChartEnd},
             facts::{self, Facts},
             grid, lines, list_grid, plain, section, unlike, wrapped,
@@ -67,6 +67,8 @@ pub struct TimerAreas {
     /// The list, including its rule and header.
     pub list: Rect,
     fairness: Option<Rect>,
+    /// The timer under the cursor, if there is room below the list.
+    pub below: Rect,
 }
 
 impl TimerAreas {
@@ -75,7 +77,9 @@ impl TimerAreas {
     }
 }
 
-pub fn shape(listed: Listed, cx: &Cx<'_>) -> TimerAreas {
+/// The areas, with a list of `rows` timers.
+pub fn shape(listed: Listed, rows: usize, cx: &Cx<'_>) -> TimerAreas {
+    let rows = if listed == Listed::Timers { rows } else { 0 };
     let area = cx.area;
     if area.width >= WIDE {
         let left = Rect { width: area.width - SIDE - 2, ..area };
@@ -88,7 +92,8 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> TimerAreas {
         let below = 4 * height;
         let fairness = Rect { y: side.y + below, height: side.height - below, ..side };
         let fairness = Some(fairness).filter(|_| listed == Listed::Timers);
-        return TimerAreas { facts, charts, list, fairness };
+        let (list, below) = beneath(list, rows);
+        return TimerAreas { facts, charts, list, fairness, below };
     }
     let facts = if area.height < LOW { 0 } else { FACTS };
     let facts = Rect { height: facts, ..area };
@@ -104,7 +109,8 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> TimerAreas {
         Rect { x: rest.x + column * width, width: width.saturating_sub(gap), height, ..rest }
     };
     let list = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-    TimerAreas { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
+    let (list, below) = beneath(list, rows);
+    TimerAreas { facts, charts: (0..count).map(chart).collect(), list, fairness: None, below }
 }
 
 fn percent(per_mille: u64) -> String {
@@ -112,7 +118,7 @@ fn percent(per_mille: u64) -> String {
 }
 
 pub fn draw(pane: &Timers, cx: &Cx<'_>, buffer: &mut Buffer) {
-    let shape = shape(pane.listed, cx);
+    let shape = pane.shape(cx);
     draw_facts(pane, cx, shape.facts, buffer);
     draw_charts(pane, &shape.charts, cx, buffer);
     match pane.listed {
