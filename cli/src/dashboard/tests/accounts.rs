@@ -63,9 +63,8 @@ fn what_is_opened_at_three_sizes() {
         let mut state = shown(size, "presence");
         press(&mut state, KeyCode::Enter);
         snapshot("accounts-votes", size, &picture(&state));
-        let mut state = shown(size, "overview");
+        let state = shown(size, "overview");
         snapshot("accounts-overview", size, &picture(&state));
-        press(&mut state, KeyCode::Char('?'));
     }
 }
 
@@ -167,4 +166,34 @@ fn names_with_numbers_are_sorted_by_the_numbers() {
     tab(&mut state, "events");
     update(&mut state, now, Event::Key(KeyEvent::from(KeyCode::Char('c'))));
     assert_eq!(state.mode, Mode::Panes);
+}
+
+/// Every column of every list sorts, and none of them loses a row.
+#[test]
+fn every_column_sorts() {
+    for recording in [NAME, "devnet.jsonl", "congested.jsonl", "work.jsonl"] {
+        let mut state = replayed_from(recording, Size::new(210, 26), Theme::Dark);
+        for index in 0..state.panes.len() {
+            state.shown = index;
+            let columns = state.panes[index].pane.columns();
+            let mut before = picture(&state);
+            before.sort_unstable();
+            for column in columns {
+                press(&mut state, KeyCode::Char('s'));
+                let sign = if column.right { "▼" } else { "▲" };
+                let name = format!("{}{sign}", column.name.to_uppercase());
+                let rows = picture(&state);
+                if rows.iter().any(|line| line.contains(&column.name.to_uppercase())) {
+                    assert!(rows.iter().any(|line| line.contains(&name)), "{name} in {rows:#?}");
+                }
+                press(&mut state, KeyCode::Char('S'));
+            }
+            if !columns.is_empty() {
+                press(&mut state, KeyCode::Char('s'));
+            }
+            let mut after = picture(&state);
+            after.sort_unstable();
+            assert_eq!(before, after, "the last column is followed by the list's own order");
+        }
+    }
 }

@@ -266,7 +266,6 @@ impl Pane for Accounts {
     }
 
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
-        let chosen = self.chosen(cx);
         match (ask, answer) {
             (_, Answer::Accounts(accounts)) => {
                 self.accounts = Some(accounts.clone());
@@ -278,18 +277,18 @@ impl Pane for Accounts {
             }
             (Ask::Actor(address), Answer::Actor(actor)) => {
                 self.hear(actor);
-                if let Some(opened) = self.shown(*address, chosen) {
+                if let Some(opened) = self.shown(*address, self.chosen(cx)) {
                     opened.actor = Some(actor.clone());
                     opened.refused = None;
                 }
             }
             (Ask::ActorLog(address), Answer::ActorLog(log)) => {
-                if let Some(opened) = self.shown(*address, chosen) {
+                if let Some(opened) = self.shown(*address, self.chosen(cx)) {
                     opened.log = Some(log.lines.clone());
                 }
             }
             (Ask::ActorTimers(address), Answer::ActorTimers(timers)) => {
-                if let Some(opened) = self.shown(*address, chosen) {
+                if let Some(opened) = self.shown(*address, self.chosen(cx)) {
                     opened.timers = Some(timers.clone());
                 }
             }

@@ -16,6 +16,9 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::collections::BTreeMap;
 
+/// Maximum number of receipts to keep: more than any terminal shows.
+const RECEIPTS: usize = 1_000;
+
 pub type OpenedTransaction = Detail<HashText, Transaction>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,6 +164,9 @@ impl Pane for NewestBlocks {
                 }
                 let known = self.block.iter().flat_map(|block| &block.transactions);
                 if known.into_iter().any(|known| known.hash == *hash) {
+                    if self.receipts.len() == RECEIPTS {
+                        self.receipts.clear();
+                    }
                     self.receipts.insert(*hash, Some(transaction.clone()));
                 }
             }

@@ -161,19 +161,18 @@ impl Pane for Jobs {
     }
 
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
-        let chosen = self.chosen(cx);
         match (ask, answer) {
             (Ask::Jobs, Answer::Jobs(jobs)) => self.take_in(jobs),
             (Ask::Job(id), Answer::Job(job)) => {
                 if !job.status.is_final() {
                     self.progress.insert(id.clone(), job.progress.clone());
                 }
-                if let Some(opened) = self.shown(id, chosen) {
+                if let Some(opened) = self.shown(id, self.chosen(cx)) {
                     opened.job.hear(job.clone());
                 }
             }
             (Ask::Explanation(id), Answer::Explanation(explanation)) => {
-                if let Some(opened) = self.shown(id, chosen) {
+                if let Some(opened) = self.shown(id, self.chosen(cx)) {
                     opened.explanation = Some(explanation.clone());
                     opened.unexplained = None;
                 }

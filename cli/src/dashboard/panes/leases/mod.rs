@@ -150,13 +150,13 @@ impl Pane for Leases {
     }
 
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
-        let chosen = self.chosen(cx).map(|(id, _)| id);
         match (ask, answer) {
             (_, Answer::Leases(leases)) => {
                 self.known = Some(leases.clone());
                 self.refused = None;
             }
             (Ask::LeaseJob(id), Answer::LeaseJob(job)) => {
+                let chosen = self.chosen(cx).map(|(id, _)| id);
                 if let Some(opened) = self.shown(id, chosen.as_deref()) {
                     opened.job.hear(job.clone());
                 }

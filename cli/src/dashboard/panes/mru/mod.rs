@@ -121,7 +121,6 @@ impl Pane for Mru {
     }
 
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
-        let chosen = self.chosen(cx).map(key_of);
         match (ask, answer) {
             (_, Answer::Mru(records)) => {
                 let mut records = records.clone();
@@ -133,6 +132,7 @@ impl Pane for Mru {
             }
             (_, Answer::Jobs(jobs)) => self.jobs = jobs.clone(),
             (Ask::Runner(name), Answer::Runner(runner)) => {
+                let chosen = self.chosen(cx).map(key_of);
                 if let Some(opened) = self.shown(name, chosen) {
                     opened.hear(runner.clone());
                 }

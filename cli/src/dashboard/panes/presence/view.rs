@@ -328,24 +328,3 @@ fn vote_rows(pane: &Presence, votes: &SeenVotes, runner: usize, cx: &Cx<'_>) -> 
     });
     voted.chain(silent).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shades_are_shares_of_the_votes_that_could() {
-        let check = |set, could, expected: &str| {
-            assert_eq!(VoteShade::of(set, could).sign(), expected, "{set} of {could}");
-        };
-        check(0, 0, "·");
-        check(0, 3, "·");
-        check(1, 3, "░");
-        check(2, 3, "▒");
-        check(3, 3, "█");
-        check(8, 10, "▒");
-        check(9, 10, "▓");
-        check(99, 100, "▓");
-        check(66, 100, "░");
-    }
-}

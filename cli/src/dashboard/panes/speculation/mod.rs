@@ -6,6 +6,7 @@ mod view;
 
 use crate::{
     dashboard::{
+        arrangement::Column,
         drawing::{list_row_at, list_rows, page},
         news::{Answer, Ask},
         palette::quoted,
@@ -73,11 +74,13 @@ impl Speculation {
 
     pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&PipelineSummary> {
         let all = self.known.iter().flatten();
-        all.filter(|pipeline| {
+        let accepts = |pipeline: &&PipelineSummary| {
             let PipelineSummary { pipeline, name, status, .. } = pipeline;
             cx.filter.accepts(&format!("{pipeline} {name} {status}"))
-        })
-        .collect()
+        };
+        let mut accepted: Vec<_> = all.filter(accepts).collect();
+        cx.arrangement.sort(&mut accepted, |pipeline, column| view::key(pipeline, column));
+        accepted
     }
 
     pub fn cursor(&self, accepted: &[&PipelineSummary]) -> Cursor {
@@ -287,6 +290,13 @@ impl Pane for Speculation {
             }
         }
         true
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        match self.level {
+            GraphLevel::Pipelines => &view::PIPELINES,
+            GraphLevel::Rollbacks(_) | GraphLevel::Graph { .. } => &[],
+        }
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {

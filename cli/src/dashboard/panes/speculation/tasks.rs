@@ -153,6 +153,19 @@ pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffe
     page.draw(Cursor::default(), area, buffer);
 }
 
+/// What a task depends on, what it made, and what became of it; a line each.
+pub fn in_words(task: &SpeculativeTask) -> Vec<String> {
+    let output = match task.output_bytes {
+        Some(bytes) => format!("{} bytes of output", grouped(bytes.into())),
+        None => "no output yet".to_owned(),
+    };
+    let mut lines = vec![format!("depends on {}; {output}", depends_on(task))];
+    lines.extend(task.reason.as_ref().map(|reason| one_line(reason)));
+    lines.extend(task.fault.as_ref().map(|fault| format!("fault: {}", one_line(fault))));
+    lines.push(task.task_id.to_string());
+    lines
+}
+
 fn depends_on(task: &SpeculativeTask) -> String {
     match task.depends_on.as_slice() {
         [] => "nothing".to_owned(),

@@ -1,19 +1,21 @@
 //! The agent, its pipelines, the drawn graph of one of them, and the rollbacks.
 
 use super::{
-    GraphLevel, Speculation,
+    DrawnTask, GraphLevel, Speculation,
     tasks::{self, draw_about, draw_tasks},
 };
 use crate::{
     dashboard::{
+        arrangement::SortKey,
         drawing::{
             Cell, Column, Page,
             facts::{self, Facts},
-            grid, lines, list_rows, page, plain, section, unlike,
+            grid, lines, list_grid, list_rows, page, plain, section, split, unlike,
         },
         filter::Filter,
         look::Look,
         pane::Cx,
+        rows::Cursor,
     },
     output::{
         amount, cut, grouped, millis, or_dash,
@@ -21,7 +23,9 @@ use crate::{
         seconds_since,
     },
 };
-use cowboy_devnet::types::{PipelineStatus, PipelineSummary, Rollback, SpeculationStatus};
+use cowboy_devnet::types::{
+    Pipeline, PipelineStatus, PipelineSummary, Rollback, SpeculationStatus,
+};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// The minimum width to show the graph next to the pipelines.
@@ -33,13 +37,16 @@ const LISTS: u16 = 72;
 /// The minimum rows of the pane for the agent.
 const LOW: u16 = 16;
 
+/// The minimum rows below a graph for its tasks in words.
+const TASK_ROWS: u16 = 6;
+
 /// Rows for the agent, including their rule.
 const AGENT: u16 = 6;
 
 /// Rows for the task under the cursor, including their rule.
 const ABOUT: u16 = 5;
 
-const PIPELINES: [Column; 8] = [
+pub const PIPELINES: [Column; 8] = [
     Column::number("#"),
     Column::long("name"),
     Column::text("status"),
@@ -95,8 +102,9 @@ pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> SpeculationAreas {
         let left = Rect { width: (rest.width / 3).max(LISTS), ..rest };
         let x = rest.x + left.width + 2;
         let graph = Rect { x, width: rest.right() - x, ..rest };
-        let pipelines = part(left, 0, left.height - undone);
-        let rollbacks = part(left, pipelines.height, undone);
+        let pipelines = part(left, 0, count.min(left.height - undone));
+        let room = if undone > 0 { left.height } else { 0 };
+        let rollbacks = part(left, pipelines.height, room);
         return SpeculationAreas { agent, pipelines, rollbacks, graph, about: none };
     }
     // On a low terminal the rollbacks only have their own page.
@@ -267,7 +275,21 @@ fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &SpeculationAreas, buf
         ]
     };
     let rows: Vec<_> = seen.iter().map(row).collect();
-    grid(&PIPELINES, &rows, selected, area, cx.look, buffer);
+    list_grid(&PIPELINES, PIPELINES.len(), &rows, selected, area, cx, buffer);
+}
+
+/// A pipeline's value in a column.
+pub fn key(pipeline: &PipelineSummary, column: usize) -> SortKey {
+    match PIPELINES[column].name {
+        "name" => SortKey::text(&pipeline.name),
+        "status" => SortKey::text(pipeline.status),
+        "confirmed" => SortKey::number(pipeline.confirmed),
+        "undone" => SortKey::number(pipeline.undone),
+        "took" => SortKey::number(pipeline.elapsed_ms),
+        "synchronous" => SortKey::of(pipeline.synchronous_ms),
+        // The youngest pipeline has the highest number.
+        _ => SortKey::number(pipeline.pipeline),
+    }
 }
 
 /// Draws the graph of the pipeline under the cursor, as much as fits.
@@ -282,11 +304,34 @@ fn draw_preview(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer
     let fits = usize::from(inner.height).saturating_sub(1);
     let shown = &drawn[..drawn.len().min(fits)];
     draw_tasks(graph, shown, None, cx, inner, buffer);
+    let (_, below) = split(inner, shown.len() as u16 + 2);
+    if below.height >= TASK_ROWS {
+        draw_tasks_in_words(graph, &drawn, below, cx, buffer);
+    }
     if drawn.len() > shown.len() && inner.height > 0 {
         let more = format!(" {} more: enter ", drawn.len() - shown.len());
         let x = inner.right().saturating_sub(more.len() as u16);
         buffer.set_stringn(x, area.y, more, inner.width.into(), cx.look.faint());
     }
+}
+
+/// Draws what each task depends on, and what became of it.
+fn draw_tasks_in_words(
+    graph: &Pipeline,
+    drawn: &[DrawnTask],
+    area: Rect,
+    cx: &Cx<'_>,
+    buffer: &mut Buffer,
+) {
+    let area = section("tasks in words", area, cx.look, buffer);
+    let mut page = Page::new(area.width, cx.look);
+    for line in drawn.iter().take(area.height.into()) {
+        let name = cut(&graph.graph[line.task].task, page::NAME - 1);
+        for (index, text) in tasks::in_words(&graph.graph[line.task]).iter().enumerate() {
+            page.plain(if index == 0 { &name } else { "" }, text);
+        }
+    }
+    page.draw(Cursor::default(), area, buffer);
 }
 
 fn rollback_rows(rollbacks: &[Rollback], cx: &Cx<'_>) -> Vec<Vec<Cell>> {

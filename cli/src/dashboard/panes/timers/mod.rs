@@ -235,7 +235,6 @@ impl Pane for Timers {
     }
 
     fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
-        let chosen = self.chosen(cx);
         match (ask, answer) {
             (_, Answer::Timers(timers)) => {
                 self.timers = Some(timers.clone());
@@ -246,7 +245,7 @@ impl Pane for Timers {
             (_, Answer::Due(due)) => self.due = Some(due.clone()),
             (_, Answer::Fairness(fairness)) => self.fairness = Some(fairness.clone()),
             (Ask::Timer(id), Answer::Timer(timer)) => {
-                if let Some(opened) = self.shown(id, chosen) {
+                if let Some(opened) = self.shown(id, self.chosen(cx)) {
                     opened.hear(timer.clone());
                 }
             }
