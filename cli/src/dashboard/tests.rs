@@ -277,6 +277,31 @@ fn what_can_follow_a_command_is_asked_once_it_stands_there() {
 }
 
 #[test]
+fn enter_takes_the_suggestion_and_then_runs_the_command() {
+    let mut state = state(SMALL);
+    let completion = |path: &str| Completion { path: path.to_owned(), about: String::new() };
+    state.commands = ["chain block", "chain head", "st"].map(completion).to_vec();
+    press(&mut state, KeyCode::Char(':'));
+    type_in(&mut state, "chain h");
+    assert!(is_shown(&state, "enter takes the suggestion"));
+    let words = ["chain", "head"].map(str::to_owned).to_vec();
+    let asked = Effect::Complete { head: "chain head ".to_owned(), words: words.clone() };
+    assert_eq!(press(&mut state, KeyCode::Enter), [asked]);
+    assert!(is_shown(&state, ":chain head ▏") && is_shown(&state, "enter runs it"));
+    assert_eq!(press(&mut state, KeyCode::Enter), [Effect::Run { run: 1, args: words }]);
+    // An alias is a command, too, and an empty line closes the palette.
+    state.mode = Mode::Panes;
+    press(&mut state, KeyCode::Char(':'));
+    type_in(&mut state, "st");
+    let args = vec!["st".to_owned()];
+    assert_eq!(press(&mut state, KeyCode::Enter), [Effect::Run { run: 2, args }]);
+    state.mode = Mode::Panes;
+    press(&mut state, KeyCode::Char(':'));
+    assert_eq!(press(&mut state, KeyCode::Enter), []);
+    assert_eq!(state.mode, Mode::Panes);
+}
+
+#[test]
 fn what_is_shown_has_its_command() {
     let mut state = state(SMALL);
     let effects = press(&mut state, KeyCode::Char('y'));

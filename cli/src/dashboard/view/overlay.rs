@@ -23,10 +23,13 @@ const SUGGESTIONS: usize = 8;
 /// The minimum width to show keys and what they do side by side.
 const HELP: u16 = 80;
 
+/// The column of what a key does, below the key.
+const BELOW: u16 = 3;
+
 const CLOSES: &str = " any key closes this";
 
 const KEYS: &[(&str, &str)] = &[
-    ("1 to 9 0 - =, tab, shift-tab", "another pane"),
+    ("1 to 9 0 - =, tab", "another pane; shift-tab the one before"),
     ("/", "filter: words that a line has, !words that it has not"),
     (":", "run a command; enter and tab complete it, its flags and names"),
     ("space", "freeze the picture, and let it go on"),
@@ -83,32 +86,34 @@ fn help(state: &State, scrolled: usize, buffer: &mut Buffer) {
     let arranges: &[_] = if pane.columns().is_empty() { &[] } else { ARRANGE };
     let all: Vec<_> = pane.keys().iter().chain(arranges).chain(KEYS).collect();
     let widest = all.iter().map(|(key, _)| width(key)).max().unwrap_or(0);
-    let lines = help_lines(&all, state.size.width);
+    let lines = help_lines(&all, widest as u16 + 3, state.size.width);
     let title = format!("keys of {}", pane.name());
     let area = drawer(state, lines.len() + 1, &title, buffer);
     let rows = usize::from(area.height).saturating_sub(1);
     let first = scrolled.min(lines.len().saturating_sub(rows));
-    for (line, (key, about)) in lines.iter().skip(first).take(rows).enumerate() {
+    for (line, (key, from, about)) in lines.iter().skip(first).take(rows).enumerate() {
         put(line, &format!(" {key}"), state.look.strong(), area, buffer);
-        let from = if key.is_empty() { 3 } else { widest as u16 + 3 };
-        let right = Rect { x: area.x + from, ..area };
+        let right = Rect { x: area.x + *from, ..area };
         put(line, about, Style::new(), right.intersection(area), buffer);
     }
     let hint = if lines.len() > rows { " ↑ ↓ scroll, any other key closes" } else { CLOSES };
     put(rows, hint, state.look.faint(), area, buffer);
 }
 
-/// Keys and what they do: on one line, or below each other on a narrow terminal.
-fn help_lines<'a>(all: &[&(&'a str, &'a str)], columns: u16) -> Vec<(&'a str, String)> {
+/// Keys, and what they do in a column that begins at `right`, or below each other on a narrow
+/// terminal; with the column of each text.
+fn help_lines<'a>(
+    all: &[&(&'a str, &'a str)],
+    right: u16,
+    columns: u16,
+) -> Vec<(&'a str, u16, String)> {
     let mut lines = Vec::new();
     for (key, about) in all {
-        if columns >= HELP {
-            lines.push((*key, (*about).to_owned()));
-            continue;
-        }
-        lines.push((*key, String::new()));
-        let about = wrapped(about, columns.saturating_sub(3));
-        lines.extend(about.into_iter().map(|line| ("", line)));
+        let from = if columns >= HELP { right } else { BELOW };
+        let mut about = wrapped(about, columns.saturating_sub(from)).into_iter();
+        let first = if columns >= HELP { about.next() } else { None };
+        lines.push((*key, from, first.unwrap_or_default()));
+        lines.extend(about.map(|line| ("", from, line)));
     }
     lines
 }

@@ -86,8 +86,7 @@ pub fn draw_tasks(
     let bars = room.saturating_sub(aside).min(WIDEST);
     if bars >= NARROWEST {
         columns.push(TIME);
-        let last = graph.graph.iter().filter_map(reached_ms).max();
-        let total = last.unwrap_or(0).max(graph.summary.elapsed_ms).max(1);
+        let total = scale(graph);
         for (row, line) in rows.iter_mut().zip(drawn) {
             row.push((bar(&graph.graph[line.task], total, bars), cx.look.chart()));
         }
@@ -102,6 +101,12 @@ pub fn draw_tasks(
         }
     }
     grid(&columns, &rows, selected, area, cx.look, buffer);
+}
+
+/// The milliseconds that a whole bar of times spans.
+pub fn scale(graph: &Pipeline) -> u64 {
+    let last = graph.graph.iter().filter_map(reached_ms).max();
+    last.unwrap_or(0).max(graph.summary.elapsed_ms).max(1)
 }
 
 /// The times of a task, on a scale of `total` ms: it runs, is proved, waits for its ancestors, is
@@ -131,7 +136,14 @@ fn bar(task: &SpeculativeTask, total: u64, columns: usize) -> String {
     text.trim_end().to_owned()
 }
 
-pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+/// Draws the task under the cursor, in a graph whose bars span `total` ms.
+pub fn draw_about(
+    task: Option<&SpeculativeTask>,
+    total: u64,
+    cx: &Cx<'_>,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let title = task.map_or("no task like that", |task| task.task.as_str());
     let area = section(title, area, cx.look, buffer);
     let Some(task) = task else { return };
@@ -148,7 +160,8 @@ pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffe
     }
     if area.width >= TIMED {
         let legend = "█ executes  ▒ is proved  · waits for ancestors  ═ is confirmed";
-        page.fact("time", legend, cx.look.faint());
+        let legend = format!("0 to {}: {legend}", millis(total));
+        page.fact("time", &legend, cx.look.faint());
     }
     page.draw(Cursor::default(), area, buffer);
 }

@@ -164,7 +164,7 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
             let (seen, selected) = cursor.seen(&drawn, list_rows(shape.graph));
             draw_tasks(graph, seen, selected, cx, area, buffer);
             let chosen = drawn.get(cursor.of(drawn.len())).map(|line| &graph.graph[line.task]);
-            draw_about(chosen, cx, shape.about, buffer);
+            draw_about(chosen, tasks::scale(graph), cx, shape.about, buffer);
         }
     }
 }
@@ -323,7 +323,8 @@ fn draw_tasks_in_words(
     cx: &Cx<'_>,
     buffer: &mut Buffer,
 ) {
-    let area = section("tasks in words", area, cx.look, buffer);
+    let title = format!("tasks in words; bars of times: 0 to {}", millis(tasks::scale(graph)));
+    let area = section(&title, area, cx.look, buffer);
     let mut page = Page::new(area.width, cx.look);
     for line in drawn.iter().take(area.height.into()) {
         let name = cut(&graph.graph[line.task].task, page::NAME - 1);
