@@ -72,8 +72,12 @@ fn from_start_to_quit() {
     terminal.see("40×10 are needed");
     terminal.resize(40, 10);
     terminal.see("validators: 4 of 4 running");
+    // Keys that arrive together with the resize do not hide it.
     terminal.resize(80, 24);
-    terminal.see("validators: 4 of 4 running");
+    terminal.keys("jk");
+    terminal.wait("the footer in the last line again", |screen| {
+        screen.rows(0, 80).last().is_some_and(|line| line.ends_with("q quit"))
+    });
 
     // A command; its suggestion is taken first.
     terminal.keys(":chain hea\r");
@@ -88,6 +92,19 @@ fn from_start_to_quit() {
     terminal.keys("\x1b");
     terminal.see("ended; esc closes this");
     terminal.keys("\x1b");
+    terminal.lose("ended; esc closes this");
+
+    // Blocks and accounts.
+    terminal.keys("2");
+    terminal.see("blocks: the newest");
+    terminal.keys("\r");
+    terminal.see("─ block ");
+    terminal.see("state root");
+    terminal.keys("\x1b");
+    terminal.see("blocks: the newest");
+    terminal.keys("6");
+    terminal.see("accounts, 0 actors");
+    terminal.see("1,000,000 CBY");
 
     // A fault is injected and healed, each after a question.
     terminal.keys("7");

@@ -72,6 +72,11 @@ impl Screen {
         Ok(size)
     }
 
+    /// Whether the terminal has this size.
+    pub fn has(known: Size) -> bool {
+        size() == known
+    }
+
     /// Draws a picture; only the differences from the last one are sent to the terminal.
     pub fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> Result<(), CliError> {
         self.terminal.draw(picture)?;

@@ -193,7 +193,12 @@ async fn show(options: Options) -> Result<(), CliError> {
             }
             () = sleep_until(due), if picture == Picture::Stale => {}
             _ = tick.tick() => {
-                effects = update(&mut session.state, now(), Event::Tick);
+                // The terminal's library loses a resize that arrives together with a key.
+                let event = match Screen::has(session.state.size) {
+                    true => Event::Tick,
+                    false => Event::Resize(screen.fit()?),
+                };
+                effects = update(&mut session.state, now(), event);
                 picture = picture.max(Picture::Stale);
             }
         }

@@ -301,7 +301,8 @@ fn transaction_row(
 fn below(block: &Block, width: u16, look: Look) -> Page {
     let mut page = Page::new(width, look);
     if !block.fires.is_empty() {
-        page.title(&format!("timers fired: {}", grouped(block.fires.len() as u128)));
+        let count = grouped(block.fires.len() as u128);
+        page.title(&format!("timers fired in block {}: {count}", grouped(block.height.into())));
         let row = |fire: &BlockFire| -> Vec<Cell> {
             let style = if fire.status == TimerStatus::Fired { look.good() } else { look.bad() };
             vec![
@@ -315,7 +316,8 @@ fn below(block: &Block, width: u16, look: Look) -> Page {
         };
         page.table(&FIRES, &block.fires.iter().map(row).collect::<Vec<_>>());
     }
-    page.title(&format!("events: {}", grouped(block.events.len() as u128)));
+    let count = grouped(block.events.len() as u128);
+    page.title(&format!("events of block {}: {count}", grouped(block.height.into())));
     match block.events.is_empty() {
         true => page.text("none", look.faint()),
         false => happened(
