@@ -120,3 +120,21 @@ fn automine_gives_each_transaction_a_block_and_none_without() {
     assert!(said.contains("in the mempool"), "{said}");
     shape::seen(&["chain automine"]);
 }
+
+#[test]
+fn validators_in_processes_of_their_own_go_faster_too() {
+    let home = Home::apart();
+    let up = ["devnet", "up", "--detach", "--hosts", "process", "--block-time", "60s"];
+    home.json(&[&up[..], &["--validators", "4", "--runners", "0"]].concat());
+    home.json(&["chain", "advance", "5", "--timeout", "20s"]);
+    let made = home.json(&["chain", "snapshot", "--timeout", "20s"]);
+    home.json(&["chain", "automine", "on"]);
+    let transfer = || {
+        let words = ["account", "transfer", "dev-0", "dev-1", "1cby", "--timeout", "20s"];
+        height(&home.json(&words)["height"])
+    };
+    let first = transfer();
+    assert_eq!(transfer(), first + 1);
+    let back = home.json(&["chain", "revert", "latest", "--timeout", "20s"]);
+    assert_eq!(back["of"], made["height"]);
+}

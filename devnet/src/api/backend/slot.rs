@@ -14,6 +14,7 @@ use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio::sync::watch;
 
@@ -71,6 +72,12 @@ pub trait NodeAccess: Send + Sync {
     fn faults(&self) -> Vec<Fault> {
         Vec::new()
     }
+
+    /// Lifts the pace of its proposals, if it runs in another process.
+    fn lift(&self, _blocks: u64, _within: Duration) {}
+
+    /// Has transactions get blocks at once or no longer, if it runs in another process.
+    fn automine(&self, _on: bool) {}
 
     /// Takes what a runner delivers without a connection.
     fn hand_in(&self, submission: Submission) -> Result<(), ApiError>;

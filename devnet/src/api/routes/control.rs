@@ -2,7 +2,9 @@
 
 use crate::{
     api::{
-        backend::{Membership, MembershipError, SaveError, Switch, UpgradeError},
+        backend::{
+            Backend, Membership, MembershipError, NodeAccess, SaveError, Switch, UpgradeError,
+        },
         error::{ApiError, funding, shown},
         extract::{Authorized, InBody, InPath, InQuery},
         nodes,
@@ -258,15 +260,29 @@ async fn advance(
         let what = format!("within_ms: {within_ms}, expected 1 to {MAX_ADVANCE_MS}");
         return Err(ApiError::bad_request(what));
     }
+    let within = Duration::from_millis(within_ms);
     // This fails if no validator runs.
-    let newest = |backend| View::of(backend, None).map(|view| view.backend.newest().height());
-    let from = shared.blocking(newest).await?;
-    let backend = &shared.backend;
+    let lift = move |backend| {
+        let view = View::of(backend, None)?;
+        let from = view.backend.newest().height();
+        let now = SystemTime::now();
+        view.backend.fast_forward().lift(now, from.after(blocks), now + within);
+        in_processes(&view.backend, |node| node.lift(blocks, within));
+        Ok(from)
+    };
+    let from = shared.blocking(lift).await?;
     let to = from.after(blocks);
-    let now = SystemTime::now();
-    backend.fast_forward().lift(now, to, now + Duration::from_millis(within_ms));
     tracing::info!(%from, %to, "the pace is lifted");
     Ok((StatusCode::ACCEPTED, Json(Advance { from: from.get(), to: to.get() })))
+}
+
+/// Tells every validator that runs in a process of its own.
+fn in_processes(backend: &Backend, tell: impl Fn(&dyn NodeAccess)) {
+    for slot in backend.slots().iter() {
+        if let Some(running) = slot.running().filter(|running| running.process.is_some()) {
+            tell(&*running.node);
+        }
+    }
 }
 
 async fn automine(
@@ -274,7 +290,13 @@ async fn automine(
     State(shared): State<Arc<ServerState>>,
     InBody(request): InBody<Automine>,
 ) -> Result<(StatusCode, Json<Automine>), ApiError> {
-    shared.backend.fast_forward().automine(request.on);
+    let on = request.on;
+    let switch = move |backend: Arc<Backend>| {
+        backend.fast_forward().automine(on);
+        in_processes(&backend, |node| node.automine(on));
+        Ok(())
+    };
+    shared.blocking(switch).await?;
     tracing::info!(on = request.on, "automine");
     Ok((StatusCode::ACCEPTED, Json(request)))
 }

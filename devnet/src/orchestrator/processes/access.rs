@@ -161,6 +161,16 @@ impl NodeAccess for Remote {
         self.told(async move { client.faults().await })
     }
 
+    fn lift(&self, blocks: u64, within: Duration) {
+        let client = self.client();
+        self.told(async move { client.advance(blocks, within).await.map(drop) });
+    }
+
+    fn automine(&self, on: bool) {
+        let client = self.client();
+        self.told(async move { client.automine(on).await.map(drop) });
+    }
+
     fn hand_in(&self, submission: Submission) -> Result<(), ApiError> {
         let client = self.client();
         let signed = |signature: &Signature| Text(Bytes(signature.0.to_vec()));
