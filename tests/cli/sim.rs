@@ -116,6 +116,16 @@ fn a_run_is_told_as_a_page() {
             && block["proposer"].is_u64()
     };
     assert!(blocks.iter().any(whole), "{told}");
+    // No vote sees a runner that could not, and all that could see one at some time.
+    let counts = |block: &Value| {
+        let (seen, could) = (block["certified_present"].clone(), block["certified_could"].clone());
+        let of = |counts: &Value, runner: &str| counts[runner].as_u64().unwrap_or(0);
+        ["0", "1"].map(|runner| (of(&seen, runner), of(&could, runner)))
+    };
+    let told_votes = blocks.iter().filter(|block| block["voters"].is_array()).flat_map(counts);
+    let told_votes: Vec<_> = told_votes.collect();
+    assert!(told_votes.iter().all(|(seen, could)| seen <= could), "{told_votes:?}");
+    assert!(told_votes.iter().any(|(seen, could)| seen == could && *could > 0), "{told_votes:?}");
     let fault = &told["faults"][0];
     assert_eq!((&fault["kind"], told["faults"].as_array().unwrap().len()), (&"kill".into(), 1));
     assert!(fault["to"].as_u64().unwrap() > fault["from"].as_u64().unwrap(), "{fault}");

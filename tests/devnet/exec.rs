@@ -69,6 +69,23 @@ fn a_command_gets_a_devnet_and_leaves_none() {
 }
 
 #[test]
+fn a_lease_runner_of_the_command_has_a_token_of_its_own() {
+    let home = Home::new();
+    fs::write(home.path("ci.yaml"), "name: ci\njobs:\n  unit: { steps: [\"echo tested\"] }\n")
+        .unwrap();
+    let cowboyctl = env!("CARGO_BIN_EXE_cowboyctl");
+    let script = format!(
+        "cd '{}' && {cowboyctl} lease runner --name builder --max-jobs 1 & \
+         cd '{}' && {cowboyctl} lease submit ci.yaml --wait --timeout 60s && wait $! && rm ci.yaml",
+        home.path("").display(),
+        home.path("").display(),
+    );
+    let output = exec(&home, &[], &["sh", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(is_clean(&home));
+}
+
+#[test]
 fn a_test_in_rust_has_a_devnet() {
     let home = Home::new();
     let script = home.path("cowboyctl");

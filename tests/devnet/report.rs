@@ -143,6 +143,10 @@ fn a_devnet_is_told_as_a_page_without_secrets() {
     assert_eq!((&story["title"], &story["kind"]), (&"local".into(), &"devnet".into()));
     assert!(list(&story["blocks"]).iter().any(|block| block["transactions"] == 1), "{story}");
     assert!(list(&story["blocks"]).iter().any(|block| block["voters"].is_array()), "{story}");
+    // Each runner connects to three of the four validators: fewer votes could see it.
+    let could = |block: &Value| block["certified_could"]["0"].as_u64();
+    let could: Vec<_> = list(&story["blocks"]).iter().filter_map(could).collect();
+    assert!(!could.is_empty() && could.iter().all(|votes| (2..=3).contains(votes)), "{could:?}");
     assert_eq!(story["jobs"][0]["status"], "verified", "{story}");
     let [pause, kill] = &list(&story["faults"])[..] else { panic!("{story}") };
     assert_eq!((&pause["kind"], &pause["target"]), (&"pause".into(), &"runner-1".into()));

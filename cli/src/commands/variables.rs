@@ -9,12 +9,19 @@ use std::env;
 /// Options without a variable: those whose meaning differs between commands, because one variable
 /// would set them all; `rpc-url`, which `devnet env` sets for other programs; and `daemon`, which
 /// only this program passes to itself.
-const WITHOUT: [&str; 6] = ["daemon", "from", "payer", "rpc-url", "tee", "wait"];
+const WITHOUT: [&str; 7] = ["as", "daemon", "from", "payer", "rpc-url", "tee", "wait"];
+
+/// The command whose `token-file` has no variable: it is a runner's own, and `devnet env` and
+/// `devnet exec` set the variable for the devnet's.
+const OWN_TOKEN: &str = "runner";
 
 /// Gives every option its variable. A flag's is off when it is `0`, `false`, `no` or `off`.
 pub fn of_options(command: Command) -> Command {
+    let has_own_token = command.get_name() == OWN_TOKEN;
     let with_variable = |arg: Arg| {
-        let Some(long) = arg.get_long().filter(|long| !WITHOUT.contains(long)) else { return arg };
+        let is_without =
+            |long: &str| WITHOUT.contains(&long) || (has_own_token && long == "token-file");
+        let Some(long) = arg.get_long().filter(|long| !is_without(long)) else { return arg };
         // Clap keeps names for as long as the process lives.
         let name = format!("COWBOYCTL_{}", long.replace('-', "_").to_uppercase()).leak();
         let arg = arg.env(&*name).hide_env_values(true);

@@ -10,7 +10,7 @@ use cowboy_devnet::{
     types::{Block, JobQuery, LaneQuery, Pipeline, PipelineQuery, Presence, TimeText, Votes},
 };
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Lines of the log, from its end.
 const LINES: usize = 5_000;
@@ -38,6 +38,7 @@ pub async fn tell(
     let places = Places {
         validators: place(validators.iter().map(String::as_str).collect()),
         runners: place(runners.iter().map(|runner| runner.name.as_str()).collect()),
+        subsets: runners.iter().map(|runner| runner.subset.clone()).collect(),
     };
     let mut told = Vec::new();
     let (mut began, mut before) = (None, None);
@@ -146,6 +147,8 @@ pub async fn tell(
 struct Places {
     validators: HashMap<String, usize>,
     runners: HashMap<String, usize>,
+    /// The validators that each runner connects to.
+    subsets: Vec<Vec<String>>,
 }
 
 impl Places {
@@ -167,6 +170,15 @@ impl Places {
                 *seen.entry(runner).or_default() += 1;
             }
             seen
+        });
+        let could = votes.as_ref().map(|votes| {
+            let voters: HashSet<&str> =
+                votes.votes.iter().map(|vote| vote.validator.as_str()).collect();
+            let of_runner = |(runner, subset): (usize, &Vec<String>)| {
+                let voted = subset.iter().filter(|name| voters.contains(name.as_str())).count();
+                (runner, u32::try_from(voted).unwrap_or(u32::MAX))
+            };
+            self.subsets.iter().enumerate().map(of_runner).collect()
         });
         let voters = votes.map(|votes| {
             votes.votes.iter().filter_map(|vote| of(&self.validators, &vote.validator)).collect()
@@ -192,6 +204,7 @@ impl Places {
                 presence.present.iter().filter_map(|name| of(&self.runners, name)).collect()
             }),
             certified_present: seen,
+            certified_could: could,
             timers: None,
         }
     }

@@ -104,6 +104,8 @@ pub struct StoryBlock {
     pub present: Option<Vec<usize>>,
     /// Number of votes that saw each runner, by its index.
     pub certified_present: Option<BTreeMap<usize, u32>>,
+    /// Number of votes that could see each runner: of validators that it connects to.
+    pub certified_could: Option<BTreeMap<usize, u32>>,
     pub timers: Option<LaneCounts>,
 }
 

@@ -9,7 +9,7 @@ use cowboy_devnet::{
     sample::{validator_keys, validator_name},
 };
 use cowboy_engine::{
-    chain::EventKind,
+    chain::{Event, EventKind},
     fees::meter::MAX_BLOCK_CYCLES,
     primitives::{Address, Hash, Height},
 };
@@ -26,6 +26,8 @@ pub struct Collector {
     /// By the key of consensus; committees are ordered by it.
     validators: BTreeMap<[u8; 32], usize>,
     runners: HashMap<Address, usize>,
+    /// The validators that each runner connects to; read again when subsets advance.
+    subsets: BTreeMap<usize, Vec<usize>>,
     jobs: BTreeMap<Hash, JobSpan>,
     /// By hash, the position of each block.
     blocks: HashMap<Hash, usize>,
@@ -60,6 +62,7 @@ impl Collector {
             },
             validators: keys.collect(),
             runners: runners.into_iter().enumerate().map(|(index, at)| (at, index)).collect(),
+            subsets: BTreeMap::new(),
             jobs: BTreeMap::new(),
             blocks: HashMap::new(),
             heights: BTreeMap::new(),
@@ -133,8 +136,23 @@ impl Collector {
         }
     }
 
+    fn read_subsets(&mut self, executed: &ExecutedBlock) {
+        let advanced = |event: &Event| matches!(event.kind, EventKind::SubsetEpochAdvanced(_));
+        if !self.subsets.is_empty() && !executed.execution.events.iter().any(advanced) {
+            return;
+        }
+        let state = &executed.execution.state;
+        for (address, runner) in state.registry().iter() {
+            let Some(index) = self.runners.get(address) else { continue };
+            let subset = state.subset_of(&runner.pubkey).into_iter();
+            let subset = subset.filter_map(|v| self.validators.get(&v.consensus_key).copied());
+            self.subsets.insert(*index, subset.collect());
+        }
+    }
+
     /// What a block's certificates say about its ancestors.
     fn presence(&mut self, executed: &ExecutedBlock) {
+        self.read_subsets(executed);
         let committee: Vec<usize> = self.validators.values().copied().collect();
         for derived in &executed.execution.derived {
             let Some(block) =
@@ -156,8 +174,14 @@ impl Collector {
             }
             block.certified_present = Some(seen);
             let voters = certificate.votes.iter();
-            block.voters =
-                Some(voters.filter_map(|v| committee.get(v.validator as usize).copied()).collect());
+            let voters: Vec<usize> =
+                voters.filter_map(|v| committee.get(v.validator as usize).copied()).collect();
+            let could = self.subsets.iter().map(|(runner, subset)| {
+                let voted = subset.iter().filter(|validator| voters.contains(validator)).count();
+                (*runner, u32::try_from(voted).unwrap_or(u32::MAX))
+            });
+            block.certified_could = Some(could.collect());
+            block.voters = Some(voters);
         }
     }
 

@@ -127,7 +127,7 @@ function heatRow(matrix, name, [a, b], i, word) {
 function heatState(cell, word) {
   if (cell === UNKNOWN) return word.blank;
   if (cell === 0) return word.no;
-  return cell === FULL ? word.yes : `${word.yes}, seen by ${Math.round((cell / FULL) * 100)} % of the votes`;
+  return cell === FULL ? word.yes : `${word.yes}, seen by ${Math.round((cell / FULL) * 100)} % of the votes that could`;
 }
 
 // Buttons that page through rows. `shown` holds the first row and is changed in place.

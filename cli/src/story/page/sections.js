@@ -107,7 +107,7 @@ function presenceSection() {
 function runnersChart(node) {
   const matrix = story.presence;
   const shades = matrix.shares
-    ? [["present, seen by all votes", "shade-4"], ["by 90 %", "shade-3"], ["by 2/3", "shade-2"], ["by fewer", "shade-1"]]
+    ? [["present, seen by all votes that could", "shade-4"], ["by 90 %", "shade-3"], ["by 2/3", "shade-2"], ["by fewer", "shade-1"]]
     : [["present", "shade-4"], ["in 90 % of the cell", "shade-3"], ["in 2/3", "shade-2"], ["in less", "shade-1"]];
   heatChart(node, {
     title: "Presence of runners", matrix, names: story.runners.map((r) => r.name), word: { many: "runners", yes: "present", no: "absent", blank: "not registered or not recorded" },

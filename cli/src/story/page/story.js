@@ -112,11 +112,14 @@ function presenceOf(story, block, matrix, at, b) {
   matrix.known = true;
   matrix.cells.fill(0, at, at + matrix.width);
   const voters = Math.max(1, list(block.raw.voters).length || story.validators.length);
+  const could = block.raw.certified_could;
+  // A runner connects to some of the validators, and the votes of others cannot see it.
+  const ofAll = (member) => Math.max(1, (could !== null && typeof could === "object" && number(could[member])) || voters);
   const set = (member, seen) => {
     if (!(member >= 0 && member < matrix.width && Number.isInteger(member))) return;
     const votes = shared ? number(certified[member]) : null;
     if (votes !== null) matrix.shares = true;
-    matrix.cells[at + member] = votes === null ? (seen ? FULL : 0) : clamp(Math.round((FULL * votes) / voters), 1, FULL);
+    matrix.cells[at + member] = votes === null ? (seen ? FULL : 0) : clamp(Math.round((FULL * votes) / ofAll(member)), 1, FULL);
     if (b < matrix.first[member]) matrix.first[member] = b;
   };
   if (Array.isArray(present)) present.forEach((member) => set(member, true));
