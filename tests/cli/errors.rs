@@ -285,7 +285,7 @@ fn yaml_errors_draw_their_line() {
     };
     let validate = ["devnet", "validate"];
     insta::assert_snapshot!(check("a.yaml", "chain:\n  blok_time: 1s\n", 2, &validate), @"
-    error: a.yaml:2:3: chain: unknown field `blok_time`, expected one of `name`, `block_time`, `seed`, `epoch_blocks`, `python`, `presence`
+    error: a.yaml:2:3: chain: unknown field `blok_time`, expected one of `name`, `block_time`, `seed`, `epoch_blocks`, `python`, `powers`, `presence`
       2 |   blok_time: 1s
         |   ^^^^^^^^^
       did you mean `block_time`?

@@ -27,6 +27,7 @@ fn a_field_of_a_topology_is_explained() {
     topology.chain.seed                     a whole number from 0 to 18446744073709551615       0
     topology.chain.epoch_blocks             a whole number from 8 to 4294967296                 256
     topology.chain.python                   auto, off, or the 0x-hex id of a machine            auto
+    topology.chain.powers                   allowed or refused                                  allowed
     topology.chain.presence                 fields                                              -
     topology.chain.presence.threshold_rule  committee, quorum or subset                         committee
     ");

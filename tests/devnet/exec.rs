@@ -82,6 +82,8 @@ fn a_lease_runner_of_the_command_has_a_token_of_its_own() {
     );
     let output = exec(&home, &[], &["sh", "-c", &script]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    // It is the runner's, and stays with its token.
+    fs::remove_dir_all(home.path(".lease-runners")).unwrap();
     assert!(is_clean(&home));
 }
 
