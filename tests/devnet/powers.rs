@@ -42,7 +42,7 @@ fn stored(home: &Home, actor: &str) -> Value {
 fn agree(home: &Home) {
     home.wait_validators(|head| head);
     let at = home.height().to_string();
-    let validators = list(&home.json(&["devnet", "status"])["validators"]).to_vec();
+    let validators = list(&home.json(&["devnet", "status"])["validators"]).clone();
     let roots = validators.iter().map(|validator| {
         let node = text(&validator["name"]).to_owned();
         home.json(&["--node", &node, "chain", "block", &at])["state_root"].clone()

@@ -63,7 +63,7 @@ fn body(
             fields!(validator, pubkey, consensus_key)
         }
         Payload::RemoveValidator(it) => it.to_json(),
-        Payload::DeregisterRunner | Payload::RunnerHeartbeat => fields!(),
+        Payload::DeregisterRunner | Payload::RunnerHeartbeat | Payload::MarkState => fields!(),
         Payload::GrantEntitlement(it) => it.to_json(),
         Payload::RevokeEntitlement(it) => it.to_json(),
         Payload::SubmitJob(spec) => {
@@ -118,7 +118,6 @@ fn body(
             "payload": body(&payload.0, (account, None), language),
         }),
         Payload::AdvanceTime(it) => it.to_json(),
-        Payload::MarkState => fields!(),
         Payload::ReturnToMark(it) => it.to_json(),
         Payload::ForgetMark(it) => it.to_json(),
     }

@@ -278,7 +278,7 @@ async fn advance(
 
 /// Tells every validator that runs in a process of its own.
 fn in_processes(backend: &Backend, tell: impl Fn(&dyn NodeAccess)) {
-    for slot in backend.slots().iter() {
+    for slot in &backend.slots() {
         if let Some(running) = slot.running().filter(|running| running.process.is_some()) {
             tell(&*running.node);
         }
