@@ -253,7 +253,7 @@ pub async fn settle(
                     Err(error) => return Err(error.into()),
                 };
                 let status = transaction.status;
-                wait.saw(format!("{hash} {} at block {height}", self::status(status)));
+                wait.saw(format!("{hash} {} at block {height}", status.name()));
                 match status {
                     TransactionStatus::Pending => {
                         if height >= *sent_at.get_or_insert(height) + RESEND_BLOCKS {
@@ -282,22 +282,12 @@ pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
     }
 }
 
-pub fn status(status: TransactionStatus) -> &'static str {
-    match status {
-        TransactionStatus::Pending => "pending",
-        TransactionStatus::Success => "success",
-        TransactionStatus::Failed => "failed",
-        TransactionStatus::Skipped => "skipped",
-        TransactionStatus::Dropped => "dropped",
-    }
-}
-
 fn rejection(transaction: &Transaction) -> CliError {
     let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
     let reason = reason.unwrap_or_else(|| "without a reason".to_owned());
     let outcome = match transaction.status {
         TransactionStatus::Failed => "failed".to_owned(),
-        status => format!("was {}", self::status(status)),
+        status => format!("was {}", status.name()),
     };
     let hint = match Shortfall::in_text(&reason) {
         Some(short) => {

@@ -217,6 +217,19 @@ pub enum TransactionStatus {
     Dropped,
 }
 
+impl TransactionStatus {
+    /// Its name in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
 /// A state that the chain keeps to return to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StateSnapshot {

@@ -8,7 +8,7 @@ mod verify;
 use super::{
     actor,
     proof::{self, Verify, Wanted},
-    transaction::{reason, status},
+    transaction::reason,
 };
 use crate::{
     args::{self, HeightArg},
@@ -221,7 +221,7 @@ const TRANSACTIONS: &[ColumnOf<BlockTransaction>] = &[
     ("transaction", |transaction| transaction.hash.to_string()),
     ("kind", |transaction| transaction.kind.clone()),
     ("sender", |transaction| short(&transaction.sender)),
-    ("status", |transaction| status(transaction.status).to_owned()),
+    ("status", |transaction| transaction.status.name().to_owned()),
 ];
 
 const FIRES: &[ColumnOf<BlockFire>] = &[
@@ -276,7 +276,7 @@ impl Document for Transaction {
     fn text(&self) -> String {
         let mut lines = vec![
             ("hash", self.hash.to_string()),
-            ("status", status(self.status).to_owned()),
+            ("status", self.status.name().to_owned()),
             ("kind", self.kind.clone()),
             ("sender", named(self.sender_name.as_deref(), &self.sender)),
         ];

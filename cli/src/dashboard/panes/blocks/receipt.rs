@@ -14,16 +14,6 @@ use cowboy_devnet::types::{ActorReceipt, Fee, Transaction, TransactionStatus};
 use ratatui::style::Style;
 use serde_json::Value;
 
-pub const fn status(status: TransactionStatus) -> &'static str {
-    match status {
-        TransactionStatus::Pending => "pending",
-        TransactionStatus::Success => "success",
-        TransactionStatus::Failed => "failed",
-        TransactionStatus::Skipped => "skipped",
-        TransactionStatus::Dropped => "dropped",
-    }
-}
-
 pub fn style(status: TransactionStatus, look: Look) -> Style {
     match status {
         TransactionStatus::Pending => look.busy(),
@@ -41,7 +31,7 @@ pub fn page(opened: &OpenedTransaction, cx: &Cx<'_>) -> Page {
         page.text(text, look.faint());
         return page;
     };
-    page.fact("status", status(transaction.status), style(transaction.status, look));
+    page.fact("status", transaction.status.name(), style(transaction.status, look));
     let Transaction { error, message, .. } = transaction;
     if let Some(reason) = message.as_ref().or(error.as_ref()) {
         page.fact("error", &printable(reason), look.bad());

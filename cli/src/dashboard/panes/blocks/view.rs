@@ -2,7 +2,7 @@
 
 use super::{
     BlockLevel, NewestBlocks,
-    receipt::{self, status, style},
+    receipt::{self, style},
 };
 use crate::{
     dashboard::{
@@ -289,7 +289,7 @@ fn transaction_row(
     vec![
         plain(index.to_string()),
         plain(transaction.kind.clone()),
-        (status(transaction.status).to_owned(), style(transaction.status, cx.look)),
+        (transaction.status.name().to_owned(), style(transaction.status, cx.look)),
         plain(or_dash(fee)),
         plain(name.unwrap_or_else(|| transaction.sender.to_string())),
         plain(transaction.hash.to_string()),
