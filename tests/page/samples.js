@@ -111,8 +111,9 @@ function crashes() {
 }
 
 function passedRun() {
-  const story = run({ seed: 11, blocks: 40, validators: 4, runners: 3, logs: 80, jobs: 6, graphs: 1, faults: [], certified: false });
+  const story = run({ seed: 11, blocks: 40, validators: 4, runners: 3, logs: 80, jobs: 6, graphs: 0, faults: [], certified: false });
   story.title = "quiet network";
+  story.speculations_absent = "A simulated devnet has no agent.";
   story.kind = "simulation";
   story.checks = [{ name: "agreement", passed: true, text: "all heads agree" }];
   story.verdict = { passed: true, text: "1 check passed" };

@@ -1,8 +1,8 @@
 //! The story of a running devnet, from its API and its log.
 
 use super::{
-    FaultSpan, JobSpan, LaneCounts, NamedRunner, SpeculationSpan, Story, StoryBlock, StoryLine,
-    TaskSpan, to_the_second,
+    FaultSpan, JobSpan, LINES, LaneCounts, NamedRunner, SpeculationSpan, Story, StoryBlock,
+    StoryLine, TaskSpan, to_the_second,
 };
 use crate::error::CliError;
 use cowboy_devnet::{
@@ -12,8 +12,6 @@ use cowboy_devnet::{
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Lines of the log, from its end.
-const LINES: usize = 5_000;
 /// Graphs of speculative tasks, the newest.
 const GRAPHS: usize = 50;
 /// Jobs, the newest.
@@ -75,10 +73,10 @@ pub async fn tell(
     let jobs = client.jobs(&JobQuery { limit: Some(JOBS), ..JobQuery::default() }).await?;
     let jobs = jobs.into_iter().filter(|job| job.final_at.is_none_or(|end| end >= first));
     let mut speculations = Vec::new();
-    let pipelines = match client.pipelines(&PipelineQuery::default()).await {
-        Ok(pipelines) => pipelines,
+    let (pipelines, speculations_absent) = match client.pipelines(&PipelineQuery::default()).await {
+        Ok(pipelines) => (pipelines, None),
         // A devnet whose nodes are elsewhere has no agent.
-        Err(ClientError::Refused { .. }) => Vec::new(),
+        Err(ClientError::Refused(refusal)) => (Vec::new(), Some(sentence(&refusal.message))),
         Err(error) => return Err(error.into()),
     };
     for pipeline in pipelines.into_iter().take(GRAPHS) {
@@ -140,7 +138,15 @@ pub async fn tell(
             })
             .collect(),
         speculations,
+        speculations_absent,
     })
+}
+
+/// A message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str().trim_end_matches('.'))
 }
 
 /// The indices of nodes, by name.
@@ -281,7 +287,21 @@ fn logged(line: &str, began: i64) -> Option<StoryLine> {
 
 #[cfg(test)]
 mod tests {
-    use super::{faults, logged};
+    use super::{faults, logged, sentence};
+
+    #[test]
+    fn a_refusal_is_shown_as_a_sentence() {
+        let cases = [
+            (
+                "this devnet has no agent: it runs no pipelines",
+                "This devnet has no agent: it runs no pipelines.",
+            ),
+            ("Ärger.", "Ärger."),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(sentence(message), expected);
+        }
+    }
 
     #[test]
     fn lines_of_the_log_are_taken_apart() {

@@ -17,6 +17,9 @@ use std::{
     path::Path,
 };
 
+/// Lines of the log, from its end.
+const LINES: usize = 5_000;
+
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// The parts of the script, in their order.
@@ -57,6 +60,8 @@ pub struct Story {
     pub faults: Vec<FaultSpan>,
     pub jobs: Vec<JobSpan>,
     pub speculations: Vec<SpeculationSpan>,
+    /// Why the run can have no speculation.
+    pub speculations_absent: Option<String>,
     pub logs: Vec<StoryLine>,
 }
 
@@ -74,8 +79,8 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    fn holds(check: &str) -> Self {
-        Self { name: check.to_owned(), passed: true, text: "true of the outcome".to_owned() }
+    fn holds(name: &str, text: &str) -> Self {
+        Self { name: name.to_owned(), passed: true, text: text.to_owned() }
     }
 }
 

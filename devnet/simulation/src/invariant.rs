@@ -9,6 +9,26 @@ use cowboy_engine::{
 };
 use std::collections::BTreeMap;
 
+/// All invariants: their names and what holds. Those up to `mru` hold for every block, the others
+/// for the run.
+pub const INVARIANTS: [(&str, &str); 15] = [
+    ("fork", "each height has one block and one root"),
+    ("receipts", "each height has the same receipts, fires, lane and events"),
+    ("presence", "each height has the same P"),
+    ("fabricated", "too few liars put no runner into P"),
+    ("hidden", "too few liars keep no runner out of P"),
+    ("supply", "no money is created or lost"),
+    ("one_result", "a job has one result"),
+    ("mru", "MRU records come only from verified results"),
+    ("liveness", "the chain did not halt, and nodes that lagged caught up"),
+    ("agreement", "all stored chains agree"),
+    ("trust", "no node has cut off another"),
+    ("roots", "no block contradicts a root"),
+    ("finality", "no block contradicts a final block"),
+    ("deadlines", "no job is open past its deadline"),
+    ("no_panic", "the simulated code did not panic"),
+];
+
 /// The invariant that a block breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {

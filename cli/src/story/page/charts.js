@@ -75,14 +75,17 @@ function drawSeries(chart, parts, y) {
 
 // A triangle at the top of a column, with the sum of `marks(i)` where there is room for it.
 function drawMarks(chart, marks) {
-  const d = [];
-  for (const col of columns().cols) {
+  const d = [], texts = [];
+  let edge = Infinity; // Where the mark to the right begins.
+  for (const col of [...columns().cols].reverse()) {
     let sum = 0;
     for (let i = col.a; i < col.b; i++) sum += marks(i) || 0;
     if (sum === 0) continue;
-    const x = col.x + col.w / 2;
-    d.push(`M${(x - 4).toFixed(1)} ${chart.y0}h8l-4 7z`);
-    if (col.w > 14 && sum > 1) chart.layers.data.append(label(x + 5, chart.y0 + 9, amount(sum), "start", "strong"));
+    const x = col.x + col.w / 2, text = amount(sum);
+    d.unshift(`M${(x - 4).toFixed(1)} ${chart.y0}h8l-4 7z`);
+    if (sum > 1 && x + 7 + text.length * 6.5 < Math.min(edge, view.width)) texts.push(label(x + 5, chart.y0 + 9, text, "start", "strong"));
+    edge = x - 4;
   }
+  chart.layers.data.append(...texts);
   if (d.length) chart.layers.data.append(draw("path", { class: "mark", d: d.join("") }));
 }

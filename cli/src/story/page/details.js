@@ -94,7 +94,7 @@ function headerSection() {
     ["Length of the run", story.length === null ? "unknown" : time(story.length)],
     ["Blocks", blockRange()], ["Validators", grouped.format(story.validators.length)], ["Runners", grouped.format(story.runners.length)],
     ["Transactions", totalTransactions()], ["Jobs", outcomes(story.jobs)],
-    ["Speculations", grouped.format(story.speculations.length)], ["Faults", grouped.format(story.faults.length)], ["Log lines", grouped.format(story.logs.length)],
+    ["Speculations", story.unspeculative ? "" : grouped.format(story.speculations.length)], ["Faults", grouped.format(story.faults.length)], ["Log lines", grouped.format(story.logs.length)],
   ].filter(([, value]) => value !== "");
   byId("summary").append(el("h1", {}, short(story.title, 200)), verdictBox(),
     el("dl", { class: "facts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, short(value, 160))))));

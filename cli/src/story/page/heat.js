@@ -25,7 +25,7 @@ function heatChart(parent, { title, matrix, names, word, legend: items, table, d
     rowAt: (y) => (y < 0 || y >= rows() * rowHeight() ? null : Math.floor(y / rowHeight())),
     paint: (chart) => {
       paintHeat(chart, heatMeans(matrix, rows(), span), rows(), rowHeight());
-      drawRowNames(chart, rows(), rowHeight(), shortName);
+      drawRowNames(chart, rows(), rowHeight(), shortName, { cut: shortMiddle });
       if (dot) drawDots(chart, dot, rowHeight(), shown.from, rows(), shown.per);
     },
     read: (i) => heatCount(matrix, i, word),
@@ -86,11 +86,11 @@ function paintHeat(chart, means, rows, h) {
   paths.forEach((d, shade) => { if (d.length) chart.layers.data.append(draw("path", { class: SHADES[shade], d: d.join("") })); });
 }
 
-function drawRowNames(chart, rows, h, nameOf) {
-  const letters = Math.floor((view.gutter - 8) / 6.4);
+function drawRowNames(chart, rows, h, nameOf, { cut = short, indent = () => 0 } = {}) {
   const every = Math.ceil(12 / h);
   for (let row = 0; row < rows; row += every) {
-    chart.layers.rows.append(label(2, chart.y0 + row * h + h / 2 + 4, short(nameOf(row), letters)));
+    const x = 2 + indent(row), letters = Math.floor((view.gutter - 6 - x) / 6.4);
+    chart.layers.rows.append(label(x, chart.y0 + row * h + h / 2 + 4, cut(nameOf(row), letters)));
   }
 }
 

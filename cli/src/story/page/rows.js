@@ -3,7 +3,7 @@ const OUTCOMES = {
   good: ["verified", "completed", "settled", "confirmed", "passed", "done", "ok", "success", "succeeded", "paid"],
   bad: ["failed", "rolled_back", "rejected", "slashed", "error", "aborted", "disputed"],
   late: ["expired", "timeout", "timed_out", "cancelled", "canceled", "late"],
-  open: ["open", "running", "pending", "assigned", "submitted", "waiting"],
+  open: ["open", "running", "pending", "assigned", "submitted", "waiting", "proving", "proved"],
 };
 
 function outcome(status) {
@@ -11,7 +11,7 @@ function outcome(status) {
   return Object.keys(OUTCOMES).find((name) => OUTCOMES[name].includes(key)) || "other";
 }
 
-// rows: [{label, head?, wait?: [from, to], from, to, status, open(), read()}]; times may be null.
+// rows: [{label, indent?: px, head?, wait?: [from, to], from, to, status, open(), read()}]; times may be null.
 function rowChart(parent, { title, rows: all, many, size, legend: items, table }) {
   const shown = { from: 0, rows: all };
   const h = 19;
@@ -30,7 +30,7 @@ function rowChart(parent, { title, rows: all, many, size, legend: items, table }
     rowBox: (row) => ({ y: row * h, h }),
     rowAt: (y) => (y < 0 || y >= rows() * h ? null : Math.floor(y / h)),
     paint: (chart) => {
-      drawRowNames(chart, rows(), h, (row) => rowOf(row).label);
+      drawRowNames(chart, rows(), h, (row) => rowOf(row).label, { indent: (row) => rowOf(row).indent || 0 });
       for (let row = 0; row < rows(); row++) drawRow(chart, rowOf(row), chart.y0 + row * h, h);
     },
     read: (i) => `${story.blocks[i].transactions ?? "unknown"} transactions`,
@@ -63,7 +63,8 @@ function drawRow(chart, row, y, h) {
   chart.layers.data.append(draw("path", { class: outcome(row.status), d: `M${x1.toFixed(1)} ${y + 4}H${x2.toFixed(1)}V${y + h - 4}H${x1.toFixed(1)}Z` }));
   const text = short(words(row.status), 16), width = text.length * 6 + 4;
   const right = x2 + width < view.width;
-  if (right || x1 - width > view.gutter) chart.layers.data.append(label(right ? x2 + 4 : x1 - 4, middle + 4, text, right ? "start" : "end", "strong"));
+  const left = row.wait && row.wait[0] !== null ? Math.min(x1, edge(row.wait[0])) : x1;
+  if (right || left - width > view.gutter) chart.layers.data.append(label(right ? x2 + 4 : left - 4, middle + 4, text, right ? "start" : "end", "strong"));
 }
 
 // Tables.

@@ -142,7 +142,9 @@ function timersSection() {
   const node = section("timers", "Timers and lane", has ? null : "No timers were recorded.");
   if (!node) return;
   const at = (name) => (i) => (story.blocks[i].timers ? story.blocks[i].timers[name] : null);
-  barChart(node, {
+  const idle = story.blocks.every((b) => !b.timers || (b.timers.due === 0 && b.timers.fired === 0 && b.timers.deferred === 0));
+  if (idle) say(node, "No timer was due.");
+  else barChart(node, {
     title: "Timers per block", format: amount,
     series: [{ name: "fired", cls: "bar-1", kind: "bar", value: at("fired") }, { name: "deferred", cls: "bar-2", kind: "bar", value: at("deferred") }, { name: "due", cls: "due", kind: "tick", value: at("due") }],
     read: (i) => (story.blocks[i].timers ? ["fired", "due", "deferred"].map((n) => `${at(n)(i) ?? "unknown"} ${n}`).join(", ") : "not recorded"),
@@ -187,13 +189,13 @@ function jobText(job) {
 }
 
 function speculationsSection() {
-  const node = section("speculations", "Speculations", story.speculations.length ? null : "No speculative execution was recorded.");
+  const node = section("speculations", "Speculations", story.speculations.length ? null : story.unspeculative || "No pipelines were run.");
   if (!node) return;
   const rows = story.speculations.flatMap((graph) => [graphRow(graph), ...graph.tasks.map((task) => taskRow(graph, task))]);
   const tasks = story.speculations.flatMap((graph) => graph.tasks.map((task) => [graph, task]));
   rowChart(node, {
     title: "Tasks of each graph", rows, many: "rows", size: 40,
-    legend: [["confirmed", "good"], ["rolled back", "bad"], ["running", "open"], ["other", "other"], ["the whole graph", "wait", "line"]],
+    legend: [["confirmed", "good"], ["failed or rolled back", "bad"], ["cancelled", "late"], ["not final", "open"], ["other", "other"], ["the whole graph", "wait", "line"]],
     table: {
       caption: "Tasks", length: tasks.length, columns: [["Task"], ["Graph"], ["From", "number"], ["To", "number"], ["Status"], ["Graph's status"]],
       row: (i) => [tasks[i][1].name, short(tasks[i][0].id, 24), tasks[i][1].from === null ? null : time(tasks[i][1].from), tasks[i][1].to === null ? null : time(tasks[i][1].to), words(tasks[i][1].status), words(tasks[i][0].status)],
@@ -213,7 +215,7 @@ function graphRow(graph) {
 
 function taskRow(graph, task) {
   const read = () => `Task ${task.name} of ${short(graph.id, 20)}: ${words(task.status)}, from ${time(task.from)} to ${task.to === null ? "the end" : time(task.to)}`;
-  return { label: `\u00a0\u00a0${task.name}`, head: true, status: task.status, from: task.from, to: task.to, read, open: () => openGraph(graph) };
+  return { label: task.name, indent: 12, head: true, status: task.status, from: task.from, to: task.to, read, open: () => openGraph(graph) };
 }
 
 function openGraph(graph) {
@@ -230,7 +232,7 @@ function faultsSection() {
     setCursor(blockAt(f.from), false);
   };
   node.append(pagedTable({
-    caption: "Faults", length: story.faults.length, columns: [["Fault"], ["From", "number"], ["To", "number"], ["Kind"], ["Target"], ["Text", "wide"]],
+    caption: "Faults", length: story.faults.length, columns: [["Fault", "brief"], ["From", "number"], ["To", "number"], ["Kind", "brief"], ["Target"], ["Text", "wide"]],
     row: (i) => {
       const f = story.faults[i];
       return [button(f.label, show(f), { class: "link", "aria-label": `Show fault ${f.label} on the time axis` }), time(f.from), f.to === null ? "not ended" : time(f.to), words(f.kind), f.target, f.text];

@@ -21,7 +21,7 @@ function setUpWidth() {
     const width = charts.length ? charts[0].plot.clientWidth : 0;
     if (width === 0 || width === view.width) return;
     view.width = width;
-    view.gutter = width < 600 ? 78 : 132;
+    view.gutter = width < 600 ? 84 : 132;
     redraw();
   };
   measure();

@@ -8,7 +8,7 @@ function readStory(raw) {
     validators: list(raw.validators).map((name, i) => clean(name) || `validator ${i}`),
     runners: list(raw.runners).map(readRunner), cyclesLimit: number(raw.cycles_limit),
     faults: records(raw.faults).map(readFault), jobs: records(raw.jobs).map(readJob),
-    speculations: records(raw.speculations).map(readSpeculation), logs: records(raw.logs).map(readLog),
+    speculations: records(raw.speculations).map(readSpeculation), unspeculative: clean(raw.speculations_absent), logs: records(raw.logs).map(readLog),
   };
   story.blocks = readBlocks(records(raw.blocks));
   story.times = story.blocks.map((b) => b.time);
@@ -18,6 +18,8 @@ function readStory(raw) {
   const last = story.times.length ? story.times[story.times.length - 1] + story.usual : 0;
   const ends = story.speculations.flatMap((s) => s.tasks.flatMap((t) => [t.from, t.to])).filter(isNumber);
   story.end = Math.max(story.length || 0, last, ends.reduce((a, b) => Math.max(a, b), 0), 1);
+  const submitted = (job) => job.submitted ?? Infinity;
+  story.jobs.sort((a, b) => (submitted(a) < submitted(b) ? -1 : submitted(a) > submitted(b) ? 1 : 0));
   story.faults.sort((a, b) => a.from - b.from).forEach((f, i) => { f.label = `F${i + 1}`; });
   story.presence = readMatrix(story, story.runners.length, presenceOf);
   story.votes = readMatrix(story, story.validators.length, votesOf);

@@ -28,6 +28,12 @@ function short(text, length) {
   return letters.length > length ? letters.slice(0, Math.max(1, length - 1)).join("") + "…" : line;
 }
 
+// Names of nodes differ at their ends, which stay.
+function shortMiddle(text, length) {
+  const letters = Array.from(text.slice(0, 400)), end = Math.floor((length - 1) / 2);
+  return letters.length > length ? [...letters.slice(0, length - 1 - end), "…", ...letters.slice(letters.length - end)].join("") : text;
+}
+
 function put(node, props, children) {
   for (const [key, value] of Object.entries(props || {})) {
     if (value === null || value === undefined || value === false) continue;
