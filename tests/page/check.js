@@ -1,6 +1,6 @@
 // Opens pages in headless Chromium and fails on what a reader would trip over: `node check.js [sample or FILE.html …]`;
 // without arguments, all samples. Speaks the DevTools protocol over a pipe; needs no package. `PICTURES=FOLDER` keeps a
-// picture of each page, width and scheme.
+// picture of each page, width and scheme; `UPDATE_SNAPSHOTS=1` writes the snapshots instead of comparing with them.
 "use strict";
 
 const fs = require("fs");
@@ -8,6 +8,7 @@ const os = require("os");
 const path = require("path");
 const { spawn } = require("child_process");
 const { SAMPLES, join, read, script } = require("./samples.js");
+const { checkSnapshots } = require("./snapshots.js");
 
 const OUT = fs.mkdtempSync(path.join(os.tmpdir(), "pages-"));
 
@@ -167,7 +168,8 @@ async function checkPage(tab, name, width, scheme) {
 
 // ---- The keyboard ------------------------------------------------------------------------------------
 
-async function checkKeyboard(tab, name) {
+// `word` is in some lines of the log.
+async function checkKeyboard(tab, name, word) {
   await visit(tab, name, 900, "light");
   const say = (text) => `${name}, keyboard: ${text}`;
   const plots = await tab.eval(`[...document.querySelectorAll(".plot")].map((p) => p.id)`);
@@ -199,7 +201,7 @@ async function checkKeyboard(tab, name) {
   }
   await checkRows(tab, say);
   await checkZoom(tab, say, plots[1]);
-  await checkLogKeys(tab, say);
+  await checkLogKeys(tab, say, word);
   await checkThemeButton(tab, say);
   expect(tab.errors.length === 0, say(tab.errors.slice(0, 3).join(" | ")));
 }
@@ -251,7 +253,7 @@ async function checkZoom(tab, say, id) {
   await tab.key("Escape");
 }
 
-async function checkLogKeys(tab, say) {
+async function checkLogKeys(tab, say, word) {
   await tab.eval(`document.getElementById("log-lines").focus()`);
   await tab.frame();
   await tab.key("End");
@@ -265,10 +267,44 @@ async function checkLogKeys(tab, say) {
   expect(/The cursor is on Block/.test(await tab.eval(`document.getElementById("announce").textContent`)), say("Space shows a line's time"));
   const all = await tab.eval(`document.querySelector(".filters [role=status]").textContent`);
   await tab.eval(`document.getElementById("log-text").focus()`);
-  for (const letter of "lease") await tab.key(letter);
+  for (const letter of word) await tab.key(letter);
   const some = await tab.eval(`document.querySelector(".filters [role=status]").textContent`);
-  expect(all !== some && await tab.eval(`[...document.querySelectorAll(".line .body")].every((n) => n.textContent.includes("lease"))`), say(`the text filter works: ${all} / ${some}`));
+  expect(all !== some && await tab.eval(`[...document.querySelectorAll(".line .body")].every((n) => n.textContent.includes("${word}"))`), say(`the text filter works: ${all} / ${some}`));
 }
+
+// Walks through the page with Tab, and back: every stop is in sight, marked, and not below the bar of the time axis.
+async function checkStops(tab, name, width, scheme) {
+  await visit(tab, name, width, scheme);
+  const charts = await tab.eval(`document.querySelectorAll(".plot").length`);
+  for (const [way, modifiers] of [["Tab", 0], ["Shift+Tab", 8]]) {
+    const say = (text) => `${name} at ${width} px, ${scheme}, ${way}: ${text}`;
+    const stops = new Set();
+    let plots = 0;
+    while (stops.size < 400) {
+      await tab.key("Tab", modifiers);
+      await tab.frame();
+      const stop = await tab.eval(STOP);
+      if (stop === null || stops.has(stop.id)) break;
+      stops.add(stop.id);
+      plots += stop.plot ? 1 : 0;
+      expect(stop.fault === null, say(`${stop.what} is ${stop.fault}`));
+    }
+    expect(stops.size < 400 && plots === charts, say(`${stops.size} stops, ${plots} of ${charts} charts`));
+  }
+}
+
+// The element with the focus; null at the end of the page.
+const STOP = `(() => {
+  const node = document.activeElement, time = document.getElementById("time");
+  if (node === document.body || node === document.documentElement) return null;
+  node.dataset.stop ||= String(document.querySelectorAll("[data-stop]").length + 1);
+  const box = node.getBoundingClientRect(), bar = time.getBoundingClientRect();
+  const top = getComputedStyle(time).position === "sticky" && !node.closest("#time") && bar.top <= 0 ? bar.bottom : 0;
+  const fault = box.bottom < 0 || box.top > innerHeight || box.right < 0 || box.left > innerWidth ? "out of sight"
+    : box.top < top - 1 && box.height < innerHeight - top ? "below the bar"
+    : getComputedStyle(node).outlineStyle === "none" ? "not marked" : null;
+  return { id: node.dataset.stop, what: node.id || node.getAttribute("aria-label") || node.textContent.slice(0, 40), plot: node.classList.contains("plot"), fault };
+})()`;
 
 async function checkThemeButton(tab, say) {
   await tab.eval(`document.getElementById("theme").focus()`);
@@ -334,6 +370,26 @@ async function checkPrint(tab, name) {
   expect(tab.errors.length === 0, `${name}, printed: ${tab.errors.slice(0, 3).join(" | ")}`);
 }
 
+// A page that `sim run crashes --html` has written.
+async function checkSimulation(tab, name) {
+  await checkKeyboard(tab, name, "fault");
+  for (const width of WIDTHS) await checkStops(tab, name, width, "light");
+  const text = (id) => tab.eval(`document.getElementById("${id}").textContent`);
+  expect(/no agent/.test(await text("speculations")), `${name}: says why there are no speculations`);
+  expect(/one_result/.test(await text("checks")), `${name}: lists its invariants`);
+  const faults = await tab.eval(`[...document.querySelectorAll("#faults tbody tr")].map((row) => row.cells[4].textContent)`);
+  expect(faults.length > 0 && faults.every((target) => /^validator-\d+$/.test(target)), `${name}: the targets of its faults: ${faults}`);
+}
+
+// A page of a devnet that has run a pipeline of five tasks.
+async function checkDevnet(tab, name) {
+  await visit(tab, name, 900, "light");
+  await tab.eval(`document.querySelector("#speculations .plot").focus()`);
+  await tab.frame();
+  const bars = await tab.eval(`document.querySelectorAll("#speculations .layer-data .good").length`);
+  expect(bars === 5, `${name}: ${bars} of 5 tasks are drawn as confirmed`);
+}
+
 // The program replaces each placeholder once.
 function checkPlaceholders() {
   const parts = { "page.css": read("page/page.css"), "the script": script() };
@@ -361,8 +417,11 @@ async function main() {
   try {
     const tab = await openTab(browser);
     for (const name of samples) for (const width of WIDTHS) for (const scheme of ["light", "dark"]) await checkPage(tab, name, width, scheme);
-    if (samples.includes("crashes")) { await checkKeyboard(tab, "crashes"); await checkPrint(tab, "crashes"); }
-    if (samples.includes("huge")) { await checkKeyboard(tab, "huge"); await checkPaging(tab, "huge"); await checkSpeed(tab, "huge"); }
+    await checkSnapshots(tab, (sample) => visit(tab, prepare(sample), 900, "light"), expect);
+    if (samples.includes("crashes")) { await checkKeyboard(tab, "crashes", "lease"); await checkPrint(tab, "crashes"); }
+    if (samples.includes("a-simulation")) await checkSimulation(tab, "a-simulation");
+    if (samples.includes("a-devnet")) await checkDevnet(tab, "a-devnet");
+    if (samples.includes("huge")) { await checkKeyboard(tab, "huge", "lease"); await checkPaging(tab, "huge"); await checkSpeed(tab, "huge"); }
   } finally {
     await browser.close();
     fs.rmSync(OUT, { recursive: true });
