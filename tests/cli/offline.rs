@@ -358,6 +358,40 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
     error: adder.star: no function test_*none*
       a test is a function test_* without arguments
     ");
+    let args = ["actor", "test", "adder.star", "--filter", "adds", "--coverage", "adder.info"];
+    let covered = folder.prints(&args);
+    insta::assert_snapshot!(covered, @r"
+    ok      test_adds  1756 cycles
+
+    1 passed, 0 failed
+    coverage: 4 of 5 lines (80.0 %), 1 of 2 branches (50.0 %), 1 of 1 functions (100.0 %); line 6 never ran
+              adder.info
+    ");
+    insta::assert_snapshot!(fs::read_to_string(folder.path("adder.info")).unwrap(), @r"
+    TN:
+    SF:adder.star
+    FN:3,add
+    FNDA:2,add
+    FNF:1
+    FNH:1
+    BRDA:5,0,0,0
+    BRDA:5,0,1,2
+    BRF:2
+    BRH:1
+    DA:4,2
+    DA:5,2
+    DA:6,0
+    DA:7,2
+    DA:8,2
+    LF:5
+    LH:4
+    end_of_record
+    ");
+    let json = folder.run(&["-o", "json", "actor", "test", "adder.star", "--coverage", "a.info"]);
+    let covered: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(covered["coverage"]["missed"], Value::Array(Vec::new()), "another test ran line 6");
+    let refused = folder.fails(3, &["actor", "test", "adder.star", "--coverage", "no/such/a.info"]);
+    assert!(refused.contains("no/such/a.info"), "{refused}");
     let short = folder.run(&["actor", "test", "adder.star", "--filter", "adds", "--cycles", "500"]);
     assert!(
         short.stdout.contains("OutOfCycles: the limit is 500 cycles, the next step needs"),

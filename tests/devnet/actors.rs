@@ -123,6 +123,37 @@ fn a_trace_shows_which_call_did_what() {
     assert!(calls[2]["error"].as_str().unwrap().contains("index 7"), "{traced}");
     let text = home.run(&["actor", "call", &sender, "poke", &counter, "--trace"]).stdout;
     assert!(text.contains("\n  └ message ") && text.contains(" bump()"), "{text}");
+    // A profile has both actors, line by line, and adds up to the usage.
+    let (ok, file) = (home.path("ok.star"), home.path("stacks"));
+    fs::write(&ok, SENDER.replace("crash", "bump")).unwrap();
+    let ok = home.json(&["actor", "deploy", ok.to_str().unwrap()]);
+    let ok = ok["actor"].as_str().unwrap();
+    let profile = ["actor", "profile", ok, "poke", &counter, "--folded", file.to_str().unwrap()];
+    let profiled = home.json(&profile);
+    assert_eq!((&profiled["success"], &profiled["calls"]), (&true.into(), &3.into()));
+    let lines = list(&profiled["lines"]);
+    let sum = |field: &str| lines.iter().map(|line| line[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(
+        (&profiled["cycles"], &profiled["cells"]),
+        (&sum("cycles").into(), &sum("cells").into())
+    );
+    let emit = lines.iter().find(|line| line["line"] == 6).unwrap();
+    assert_eq!((&emit["function"], &emit["times"]), (&"bump".into(), &2.into()));
+    assert_eq!(emit["source"], "pvm_host.emit(\"bumped\", {\"n\": n})");
+    let stacks = fs::read_to_string(&file).unwrap();
+    let all = stacks.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+    assert_eq!(profiled["cycles"], all.sum::<u64>());
+    let below = format!("{ok}.poke;{counter}.bump;bump:6 ");
+    assert_eq!(stacks.matches(&below).count(), 2, "{stacks}");
+    let text = home.run(&["actor", "profile", ok, "poke", &counter, "--limit", "1"]).stdout;
+    assert!(
+        text.contains("CYCLES") && text.contains("more lines: give a greater --limit"),
+        "{text}"
+    );
+    // One that fails shows what it spent.
+    let failing = home.run(&["-o", "json", "actor", "profile", &sender, "poke", &counter]);
+    assert_eq!((failing.code, &failing.json()["success"]), (6, &false.into()));
+    shape::seen(&["actor profile"]);
     // Without the option there is no trace.
     let plain = home.run(&["-o", "json", "actor", "call", &sender, "poke", &counter, "--dry-run"]);
     assert_eq!(plain.json()["calls"], Value::Null);

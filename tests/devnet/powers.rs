@@ -87,6 +87,11 @@ fn governance_sets_and_acts_and_four_validators_agree() {
     let said = home.run(&["chain", "tx", text(&called["hash"])]).stdout;
     assert!(said.contains(&format!("acted as  {SOMEONE}\n")), "{said}");
     home.json(&["account", "set-balance", SOMEONE, "500cby"]);
+    let transfer = ["account", "transfer", SOMEONE, "dev-1", "1cby"];
+    home.fails(3, &transfer);
+    let sent = home.json(&[&transfer[..], &["--impersonate"]].concat());
+    assert_eq!((&sent["acted_as"], &sent["status"]), (&json!(SOMEONE), &json!("success")));
+    assert_eq!(balance(SOMEONE), "499000000000");
     let submitted =
         home.json(&["job", "submit", "custom", "--as", SOMEONE, "--wait", "--", "echo", "hi"]);
     let job = home.json(&["job", "show", text(&submitted["job_id"])]);

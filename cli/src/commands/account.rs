@@ -77,6 +77,10 @@ pub enum Account {
         to: String,
         /// The amount: 1.5cby, or wei
         amount: Wei,
+        /// Act for the sender without its key, for a test: governance signs and pays the fee, and
+        /// the receipt says so
+        #[arg(long)]
+        impersonate: bool,
         #[command(flatten)]
         inclusion: Inclusion,
     },
@@ -97,7 +101,7 @@ impl Account {
             Self::Ls => cx.ui.list(&cx.client()?.accounts().await?),
             Self::Balance { account } => cx.ui.document(&cx.client()?.account(&account).await?),
             Self::Fund { to, amount, inclusion } => {
-                transfer(cx, FAUCET, &to, amount, inclusion).await
+                transfer(cx, (FAUCET, false), (&to, amount), inclusion).await
             }
             Self::SetBalance { account, balance, inclusion } => {
                 let client = cx.client()?;
@@ -108,8 +112,8 @@ impl Account {
                 let set = transaction::empowered(cx, Payload::SetBalance(set), deadline).await?;
                 cx.ui.document(&set.transaction)
             }
-            Self::Transfer { from, to, amount, inclusion } => {
-                transfer(cx, &from, &to, amount, inclusion).await
+            Self::Transfer { from, to, amount, impersonate, inclusion } => {
+                transfer(cx, (&from, impersonate), (&to, amount), inclusion).await
             }
         }
     }
@@ -117,15 +121,17 @@ impl Account {
 
 async fn transfer(
     cx: &Context,
-    from: &str,
-    to: &str,
-    amount: Wei,
+    (from, impersonate): (&str, bool),
+    (to, amount): (&str, Wei),
     inclusion: Inclusion,
 ) -> Result<(), CliError> {
     let (devnet, client) = cx.devnet_and_client()?;
     let to = transaction::address_of(&client, to).await?;
     let payload = Payload::Transfer(Transfer { to, amount });
-    let signer = transaction::Signer::find(&devnet, from)?;
+    let signer = match impersonate {
+        true => transaction::Signer::acting_as(&devnet, &client, from).await?,
+        false => transaction::Signer::find(&devnet, from)?,
+    };
     let deadline = Deadline::after(inclusion.timeout);
     let outcome = transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
     cx.ui.document(&outcome.transaction)

@@ -116,6 +116,7 @@ const ALL: &[(&str, Prints)] = &[
     ("actor set-code", Json(&[one::<api::Actor>()])),
     ("actor set-state", Json(&[one::<api::Transaction>()])),
     ("actor call", Json(&[one::<actor::call::Called>(), one::<api::DryRun>()])),
+    ("actor profile", Json(&[one::<actor::profile::Profiled>()])),
     ("actor logs", Json(&[many::<api::ActorLine>(), one::<api::ActorLine>()])),
     ("timer schedule", Json(&[one::<timer::schedule::Scheduled>()])),
     ("timer ls", Json(&[many::<api::TimerSummary>()])),

@@ -35,7 +35,7 @@ fn help_is_as_people_see_it() {
 /// Flags whose meaning differs between commands: one variable would set them all. `devnet env` sets
 /// COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name. It also sets
 /// COWBOYCTL_TOKEN_FILE, and a lease runner has a token of its own.
-const AMBIGUOUS: [&str; 6] = ["as", "from", "payer", "wait", "rpc-url", "tee"];
+const AMBIGUOUS: [&str; 7] = ["as", "from", "impersonate", "payer", "wait", "rpc-url", "tee"];
 
 #[test]
 fn every_flag_has_its_variable() {

@@ -72,10 +72,10 @@ impl Acting {
         devnet: &DevnetHome,
         client: &Client,
     ) -> Result<Option<Signer>, CliError> {
-        let Some(account) = &self.acting_as else { return Ok(None) };
-        let governance = Signer::find(devnet, GOVERNANCE)?;
-        let acting_as = Some(address_of(client, account).await?);
-        Ok(Some(Signer { acting_as, ..governance }))
+        match &self.acting_as {
+            Some(account) => Signer::acting_as(devnet, client, account).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -94,6 +94,17 @@ pub struct Signer {
 }
 
 impl Signer {
+    /// Governance, acting for an account whose key need not be there.
+    pub async fn acting_as(
+        devnet: &DevnetHome,
+        client: &Client,
+        account: &str,
+    ) -> Result<Self, CliError> {
+        let governance = Self::find(devnet, GOVERNANCE)?;
+        let acting_as = Some(address_of(client, account).await?);
+        Ok(Self { acting_as, ..governance })
+    }
+
     /// The account with this name or address, if its key is in the devnet's folder.
     pub fn find(devnet: &DevnetHome, account: &str) -> Result<Self, CliError> {
         let unknown = || {

@@ -9,7 +9,8 @@ use std::env;
 /// Options without a variable: those whose meaning differs between commands, because one variable
 /// would set them all; `rpc-url`, which `devnet env` sets for other programs; and `daemon`, which
 /// only this program passes to itself.
-const WITHOUT: [&str; 7] = ["as", "daemon", "from", "payer", "rpc-url", "tee", "wait"];
+const WITHOUT: [&str; 8] =
+    ["as", "daemon", "from", "impersonate", "payer", "rpc-url", "tee", "wait"];
 
 /// The command whose `token-file` has no variable: it is a runner's own, and `devnet env` and
 /// `devnet exec` set the variable for the devnet's.

@@ -169,6 +169,24 @@ pub struct Budget {
     pub cells: u64,
 }
 
+/// Cycles and cells that were used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub cycles: u64,
+    pub cells: u64,
+}
+
+impl Spent {
+    pub(super) const fn since(self, before: Self) -> Self {
+        Self { cycles: self.cycles - before.cycles, cells: self.cells - before.cells }
+    }
+
+    pub(super) const fn add(&mut self, more: Self) {
+        self.cycles += more.cycles;
+        self.cells += more.cells;
+    }
+}
+
 /// Counts what a call uses and stops it before it exceeds its budget.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
@@ -361,6 +379,10 @@ impl Meter {
 
     pub(super) const fn budget_left(&self) -> Budget {
         Budget { cycles: self.left, cells: self.budget.cells.saturating_sub(self.cells) }
+    }
+
+    pub(super) const fn spent(&self) -> Spent {
+        Spent { cycles: self.budget.cycles - self.left, cells: self.cells }
     }
 
     pub(super) const fn cycles_left(&self) -> u64 {

@@ -14,6 +14,7 @@
 //! | [`envelope`] | payloads of timers that name their handler |
 //! | `syntax` | limits of a source, slots, the program |
 //! | `value` | values, arenas, freezing, the names that every module can use |
+//! | [`profile`] | what each line spends, and how much of a module ran |
 //! | `host` | the chain and the effects of a call, as its functions see them |
 //! | `eval` | the loop, calls, operators |
 //! | `builtin` | what functions, methods, the host and `mock` do |
@@ -31,14 +32,16 @@ mod eval;
 pub mod gas;
 mod host;
 mod module;
+pub mod profile;
 mod syntax;
 pub mod testing;
 mod value;
 
 pub use effect::{Call, CallOutcome, Effect, JobRequest, Seed, TimerCall, World};
 pub use error::{Error, ErrorKind, Frame, Position};
-pub use gas::{ActorParams, Budget, Limits, Schedule, Usage};
+pub use gas::{ActorParams, Budget, Limits, Schedule, Spent, Usage};
 pub use module::{Handler, Module, TestReport};
+pub use profile::{Coverage, Profile};
 #[doc(hidden)]
 pub use value::known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS};
 

@@ -6,6 +6,7 @@ use super::{
     eval::{Globals, Machine},
     gas::{ActorParams, Budget, Cause, Meter, Usage},
     host::{Around, Host, HostCall, Mock},
+    profile::{Coverage, LineRecorder, Profile, covered},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     testing::{Chain, Fired, account},
     value::{Arena, Heap, Value, freeze, known},
@@ -44,7 +45,11 @@ pub struct TestReport {
 
 /// A loaded module: its program and its frozen globals. Clones share both.
 #[derive(Clone)]
-pub struct Module(Arc<LoadedModule>);
+pub struct Module {
+    loaded: Arc<LoadedModule>,
+    /// Present if calls are recorded.
+    recorder: Option<LineRecorder>,
+}
 
 struct LoadedModule {
     program: Program,
@@ -56,7 +61,7 @@ struct LoadedModule {
 
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Module").field("retained", &self.0.retained).finish_non_exhaustive()
+        f.debug_struct("Module").field("retained", &self.loaded.retained).finish_non_exhaustive()
     }
 }
 
@@ -70,12 +75,35 @@ impl Module {
     ) -> (Usage, Result<Self, Error>) {
         let mut meter = Meter::new(params, budget);
         let loaded = load(source, &mut meter);
-        (meter.usage(), loaded.map(|loaded| Self(Arc::new(loaded))).map_err(Fault::into_error))
+        (meter.usage(), loaded.map(Self::of).map_err(Fault::into_error))
+    }
+
+    fn of(loaded: LoadedModule) -> Self {
+        Self { loaded: Arc::new(loaded), recorder: None }
+    }
+
+    /// The same module, whose calls are recorded from now on, together with those of its clones.
+    #[must_use]
+    pub fn recorded(&self) -> Self {
+        let recorder = Some(LineRecorder::new(&self.loaded.program));
+        Self { loaded: Arc::clone(&self.loaded), recorder }
+    }
+
+    /// What the calls so far have spent, by line; `None` if they are not recorded.
+    pub fn profile(&self) -> Option<Profile> {
+        self.recorder.as_ref().map(|recorder| recorder.profile(&self.loaded.program))
+    }
+
+    /// How much of the module the calls so far have run; `None` if they are not recorded.
+    pub fn coverage(&self) -> Option<Coverage> {
+        let program = &self.loaded.program;
+        let functions = covered(program, |name| name.starts_with(TEST_PREFIX));
+        self.recorder.as_ref().map(|recorder| recorder.coverage(program, &functions))
     }
 
     /// Bytes of heap that the module's constants and globals keep.
     pub fn retained(&self) -> u64 {
-        self.0.retained
+        self.loaded.retained
     }
 
     /// Its handlers by name: functions that take a context and a payload.
@@ -110,7 +138,7 @@ impl Module {
     }
 
     fn functions(&self, admits: impl Fn(&Program, u32) -> bool) -> impl Iterator<Item = Handler> {
-        let LoadedModule { program, globals, arena, .. } = &*self.0;
+        let LoadedModule { program, globals, arena, .. } = &*self.loaded;
         let heap = Heap::new(arena, &[], Arena::default());
         program.symbols.iter().filter_map(move |(name, symbol)| {
             let global = program.globals.get(symbol)?;
@@ -128,9 +156,18 @@ impl Module {
     }
 
     fn machine<'a>(&'a self, meter: Meter, host: Host<'a>) -> Machine<'a> {
-        let LoadedModule { program, arena, cells, globals, .. } = &*self.0;
+        let LoadedModule { program, arena, cells, globals, .. } = &*self.loaded;
         let heap = Heap::new(arena, cells, Arena::default());
-        Machine::new(program, heap, meter, Globals::Frozen(globals), host)
+        let mut machine = Machine::new(program, heap, meter, Globals::Frozen(globals), host);
+        machine.tracker = self.recorder.as_ref().map(LineRecorder::begin);
+        machine
+    }
+
+    /// Keeps what a machine has recorded.
+    fn keep(&self, machine: &mut Machine<'_>) {
+        if let (Some(recorder), Some(tracker)) = (&self.recorder, machine.tracker.take()) {
+            recorder.end(tracker, machine.meter.spent());
+        }
     }
 
     /// Calls a handler. Changes nothing: the effects are in the outcome.
@@ -149,6 +186,7 @@ impl Module {
             machine.meter.cells(json.len())?;
             Ok(json)
         });
+        self.keep(&mut machine);
         let usage = machine.meter.usage();
         let (log, effects, _) = match machine.host {
             Host::Call(call) => call.finish(),
@@ -171,6 +209,7 @@ impl Module {
         let host = Host::Call(Box::new(HostCall::new(call, Around::World(world))));
         let mut machine = self.machine(Meter::new(params, budget), host);
         let bid = machine.bid(call.handler, context);
+        self.keep(&mut machine);
         (machine.meter.usage(), bid.map_err(Fault::into_error))
     }
 
@@ -195,6 +234,7 @@ impl Module {
         let host = Host::Call(Box::new(HostCall::new(&call, Around::Test(Mock::new(chain)))));
         let mut machine = self.machine(Meter::new(params, budget), host);
         let result = machine.test(name);
+        self.keep(&mut machine);
         let (usage, height) = (machine.meter.usage(), machine.host().map(|host| host.height));
         let height = height.unwrap_or_default();
         let (log, _, fires) = match machine.host {

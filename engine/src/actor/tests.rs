@@ -2,6 +2,7 @@
 
 mod hostile;
 mod language;
+mod profile;
 mod python;
 
 use super::{

@@ -5,7 +5,7 @@
 //! transaction, so nothing is signed, no fee is paid and no nonce is used; `randomness` is drawn as
 //! for a transaction whose hash is zero.
 
-pub use super::transition::actors::{StoreChange, TracedCall};
+pub use super::transition::actors::{StoreChange, Traced, TracedCall};
 
 use super::{
     actors::{Language, StoreKey},
@@ -37,6 +37,7 @@ pub struct Trial {
     pub budget: Budget,
     /// The most that timers scheduled by the call may take from the sender.
     pub timer_allowance: Wei,
+    pub traced: Traced,
 }
 
 /// The outcome of a dry run.
@@ -57,7 +58,7 @@ pub struct DryRun {
     pub events: Vec<EventKind>,
     /// Changes to stores, by actor and key; empty on failure.
     pub changes: Vec<StoreChange>,
-    /// Every call, in the order in which they began; kept on failure.
+    /// Every call, in the order in which they began, if the trial traces them; kept on failure.
     pub calls: Vec<TracedCall>,
 }
 
@@ -68,8 +69,9 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
 
 /// Executes `trial` in the block after `state`'s head. `pvm` runs actors in Python.
 pub fn dry_run_on(pvm: Option<&dyn Pvm>, state: &State, trial: &Trial) -> DryRun {
-    let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance } = *trial;
-    let place = state.next_place(pvm, Hash::ZERO, Some(sender));
+    let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance, traced } =
+        *trial;
+    let place = BlockContext { traced, ..state.next_place(pvm, Hash::ZERO, Some(sender)) };
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
@@ -107,7 +109,7 @@ impl State {
             terms: self.timer_terms(height),
             pvm,
             watched: false,
-            traced: true,
+            traced: Traced::Nothing,
         }
     }
 }

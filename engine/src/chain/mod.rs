@@ -22,7 +22,7 @@ pub use actors::{Actor, ActorCode, Language, StoreKey};
 pub use block::{Block, Certificate, Executed, Header, OpenAncestor, Round, Vote};
 pub use committee::{GenesisValidator, MAX_VALIDATORS, Roster, SubsetEpoch};
 pub use dry_run::{
-    AgentTrial, DryRun, StoreChange, TracedCall, Trial, dry_run, dry_run_agent, dry_run_on,
+    AgentTrial, DryRun, StoreChange, Traced, TracedCall, Trial, dry_run, dry_run_agent, dry_run_on,
 };
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner};

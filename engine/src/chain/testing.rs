@@ -17,14 +17,14 @@ use super::{
     timers::{Desk, Parked},
     transition::{
         CallFailure, FailureKind,
-        actors::{self, ActorEffects, BlockContext, PendingCall, StateView},
+        actors::{self, ActorEffects, BlockContext, PendingCall, StateView, Traced},
         execute_watched,
     },
 };
 use crate::{
     actor::{
-        Budget, Effect, Error, ErrorKind, JobRequest, Module, Seed, TestReport, TimerCall, Usage,
-        World,
+        Budget, Coverage, Effect, Error, ErrorKind, JobRequest, Module, Seed, TestReport,
+        TimerCall, Usage, World,
         testing::{Advanced, Chain, Ending, Fired, Ran, TestBid, TestCall, Waiting, account},
     },
     fees::meter,
@@ -99,6 +99,11 @@ impl Suite {
         Ok(Self { module: module.clone(), start: start.state, charge: setup.charge })
     }
 
+    /// How much of the module the tests so far have run; `None` if its calls are not recorded.
+    pub fn coverage(&self) -> Option<Coverage> {
+        self.module.coverage()
+    }
+
     pub fn test(&self, name: &str, budget: Budget) -> TestReport {
         let (mut state, height) = (self.start.clone(), self.start.height());
         // Clones share the desk, so each test gets its own.
@@ -153,7 +158,7 @@ impl TestChain {
             terms: self.state.timer_terms(head.height),
             pvm: None,
             watched: true,
-            traced: false,
+            traced: Traced::Nothing,
         }
     }
 

@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
             terms: self.terms,
             pvm: self.pvm,
             watched: self.watch.is_some(),
-            traced: false,
+            traced: actors::Traced::Nothing,
         }
     }
 

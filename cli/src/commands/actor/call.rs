@@ -234,6 +234,7 @@ impl Call {
             at: HeightArg::past(self.at, client).await?,
             ask_agent: Some(ask_agent),
             trace: Some(self.trace),
+            profile: None,
         };
         Ok(client.dry_run(&self.actor, &request).await?)
     }
@@ -243,7 +244,7 @@ fn cost_to_caller(tried: &DryRun) -> Wei {
     allowance::cost(&allowance::told(&tried.events), tried.sender)
 }
 
-fn succeeded(tried: &DryRun) -> Result<(), CliError> {
+pub(super) fn succeeded(tried: &DryRun) -> Result<(), CliError> {
     if tried.success {
         return Ok(());
     }

@@ -3,10 +3,12 @@
 pub(super) mod analysis;
 pub(super) mod call;
 pub(super) mod check;
+pub(super) mod coverage;
 pub(super) mod deploy;
 mod logs;
 mod module;
 mod powers;
+pub(super) mod profile;
 mod pytest;
 mod python;
 mod show;
@@ -78,6 +80,11 @@ pub enum Actor {
     /// Without --cycles and --cells the call is tried on the newest state first. If it would fail
     /// there, it is not sent; otherwise its limits are what the trial used and a quarter more.
     Call(call::Call),
+    /// Show what a call would spend, by line; nothing is sent
+    ///
+    /// It runs as a dry run. Each line of the modules that it calls has its cycles and cells, which
+    /// add up to the call's usage. An actor in Python has one row for each handler.
+    Profile(profile::ProfileCall),
     /// Replace an actor's code, for a test; its store stays, and `init` is not called
     ///
     /// Governance signs; a chain whose genesis refuses powers refuses it.
@@ -130,6 +137,7 @@ impl Actor {
                 let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
                 cx.ui.document(&client.actor(&address.to_string(), &query).await?)
             }
+            Self::Profile(profile) => profile.run(cx).await,
             Self::SetCode(set) => set.run(cx).await,
             Self::SetState(set) => set.run(cx).await,
             Self::Call(call) => call.run(cx).await,

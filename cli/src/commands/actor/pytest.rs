@@ -114,19 +114,69 @@ fn at(path: &Path) -> impl Fn(std::io::Error) -> CliError {
     move |error| CliError::failed(format!("{}: {error}", path.display()))
 }
 
+/// What coverage.py measures, in a folder that is removed when this is dropped.
+struct Measured(TempDir);
+
+impl Measured {
+    /// Makes the folder, if there is a coverage.py.
+    async fn with(python: &OsStr) -> Result<Self, CliError> {
+        let mut command = tokio::process::Command::new(python);
+        command.args(["-c", "import coverage"]).stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.map_err(at(Path::new(python)))?;
+        if !output.status.success() {
+            let what = format!("--coverage: {} has no coverage", python.display());
+            return Err(CliError::new(Exit::Failed, what)
+                .hint("pip install coverage; or name another Python with --python PROGRAM"));
+        }
+        let folder = TempDir::with_prefix("cowboyctl-coverage-").map_err(at(&env::temp_dir()))?;
+        Ok(Self(folder))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("coverage")
+    }
+
+    /// Writes it in the format of lcov.
+    async fn write(&self, python: &OsStr, to: &Path) -> Result<(), CliError> {
+        let mut command = tokio::process::Command::new(python);
+        command.args(["-m", "coverage", "lcov", "--quiet", "-o"]).arg(to);
+        command.env("COVERAGE_FILE", self.file()).stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.map_err(at(Path::new(python)))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => {
+                let said = [output.stdout, output.stderr].concat();
+                let said = String::from_utf8_lossy(&said).trim().to_owned();
+                Err(CliError::failed(format!("--coverage {}", to.display())).detail(said))
+            }
+        }
+    }
+}
+
 /// Runs pytest on `file`, a module or a folder, and shows what it prints.
 pub async fn run(
     cx: &Context,
     file: &Path,
-    filter: Option<String>,
+    (filter, coverage): (Option<String>, Option<PathBuf>),
     options: PytestOptions,
 ) -> Result<(), CliError> {
     let PytestOptions { on, python, arguments } = options;
+    if coverage.is_some() && on == On::Devnet {
+        let what = "--coverage measures Python that runs here, not actors on a devnet";
+        return Err(CliError::new(Exit::Usage, what).hint("leave out --on devnet"));
+    }
+    let measured = match &coverage {
+        None => None,
+        Some(_) => Some(Measured::with(&python).await?),
+    };
     let devnet = match on {
         On::Mock => None,
         On::Devnet => Some(TestDevnet::start(cx.ui)?),
     };
     let mut command = tokio::process::Command::new(&python);
+    if let Some(measured) = &measured {
+        command.args(["-m", "coverage", "run", "--branch"]).env("COVERAGE_FILE", measured.file());
+    }
     command.args(["-m", "pytest"]).arg(file);
     if let Some(filter) = filter {
         command.args(["-k", &filter]);
@@ -143,6 +193,10 @@ pub async fn run(
                 with --python PROGRAM";
     let status = command.status().await;
     let status = status.map_err(|error| at(Path::new(&python))(error).hint(hint))?;
+    if let (Some(measured), Some(to)) = (&measured, &coverage) {
+        measured.write(&python, to).await?;
+        cx.ui.note(&format!("coverage: {}", to.display()));
+    }
     match status.code() {
         Some(0) => Ok(()),
         Some(FAILED) => Err(CliError::failed("tests failed")),

@@ -1,6 +1,7 @@
 //! `actor test`: runs a module's own tests on a chain with a virtual height, without a devnet.
 
 use super::{
+    coverage::CoverageSummary,
     module::{BLOCK, ModuleSource},
     pytest::{self, PytestOptions},
     python,
@@ -43,6 +44,10 @@ pub struct Test {
     /// The actor's balance at the beginning of each test: 1.5cby, or wei
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
     balance: Wei,
+    /// Write to this file how much of the module the tests ran, in the format of lcov. For an
+    /// actor in Python, `coverage` measures it, which pip installs
+    #[arg(long, value_name = "FILE")]
+    coverage: Option<PathBuf>,
     #[command(flatten)]
     python: PytestOptions,
 }
@@ -57,6 +62,9 @@ pub struct Tested {
     passed: usize,
     failed: usize,
     tests: Vec<TestCase>,
+    /// How much of the module they ran, with --coverage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<CoverageSummary>,
 }
 
 /// The result of one test.
@@ -129,12 +137,13 @@ pub struct Failed {
 impl Test {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if python::is_python(&self.file) || self.file.is_dir() {
-            return pytest::run(cx, &self.file, self.filter, self.python).await;
+            return pytest::run(cx, &self.file, (self.filter, self.coverage), self.python).await;
         }
         let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
         setup.params.timers.policy = self.policy;
         let (usage, module) = source.load(&setup.params.actors, BLOCK)?;
+        let module = if self.coverage.is_some() { module.recorded() } else { module };
         let suite = Suite::new(&source.text, (&usage, &module), &setup);
         let suite = suite.map_err(|error| CliError::failed(error.to_string()))?;
         let budget = Budget { cycles: self.cycles.unwrap_or(BLOCK.cycles), ..BLOCK };
@@ -165,7 +174,11 @@ impl Test {
         let failed = tests.iter().filter(|test| !test.passed).count();
         let passed = tests.len() - failed;
         let (file, policy) = (source.file(), self.policy.name());
-        let tested = Tested { file, policy, passed, failed, tests };
+        let coverage = match (&self.coverage, suite.coverage()) {
+            (Some(to), Some(coverage)) => Some(CoverageSummary::write(&coverage, &file, to)?),
+            _ => None,
+        };
+        let tested = Tested { file, policy, passed, failed, tests, coverage };
         cx.ui.document(&tested)?;
         if failed > 0 {
             let all = passed + failed;
@@ -228,6 +241,7 @@ impl Document for Tested {
             }
         }
         lines.push(format!("\n{} passed, {} failed", self.passed, self.failed));
+        lines.extend(self.coverage.iter().map(CoverageSummary::text));
         lines.join("\n")
     }
 

@@ -3,11 +3,12 @@
 use crate::{
     storage::{Cause, Line, StoredLine},
     types::{
-        ActorLine, ActorLineKind, ActorReceipt, Bytes, BytesText, LogLine, StateChange, Text,
-        TracedCall,
+        ActorLine, ActorLineKind, ActorReceipt, Bytes, BytesText, CallProfile, LogLine,
+        ProfileSpot, StateChange, Text, TracedCall,
     },
 };
 use cowboy_engine::{
+    actor::Profile,
     chain::{self, Language, StoreChange},
     primitives::{
         Address,
@@ -94,6 +95,23 @@ pub(in crate::api) fn traced(call: &chain::TracedCall) -> TracedCall {
         result,
         error,
         changes: call.changes.iter().map(change).collect(),
+        profile: call.profile.as_ref().map(profile),
+    }
+}
+
+fn profile(profile: &Profile) -> CallProfile {
+    let spots = profile.spots.iter().map(|spot| ProfileSpot {
+        by: spot.by.map(|by| by as u64),
+        function: spot.function.clone(),
+        line: spot.line,
+        times: spot.times,
+        cycles: spot.spent.cycles,
+        cells: spot.spent.cells,
+    });
+    CallProfile {
+        spots: spots.collect(),
+        outside_cycles: profile.outside.cycles,
+        outside_cells: profile.outside.cells,
     }
 }
 

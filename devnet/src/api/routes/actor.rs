@@ -22,7 +22,7 @@ use axum::{Json, extract::State as Extracted, http::Method};
 use cowboy_engine::{
     actor::{self, Budget},
     chain::{
-        self, AgentTrial, Language, StoreKey, Trial, dry_run_agent as engine_dry_run_agent,
+        self, AgentTrial, Language, StoreKey, Traced, Trial, dry_run_agent as engine_dry_run_agent,
         dry_run_on,
     },
     fees::meter,
@@ -203,7 +203,17 @@ pub(super) fn try_call(
     request: DryRunRequest,
 ) -> Result<DryRun, ApiError> {
     let DryRunRequest {
-        sender, handler, payload, value, cycles, cells, timer_allowance, at, ..
+        sender,
+        handler,
+        payload,
+        value,
+        cycles,
+        cells,
+        timer_allowance,
+        at,
+        ask_agent,
+        trace,
+        profile,
     } = request;
     let state = match at {
         None => view.state.clone(),
@@ -211,7 +221,7 @@ pub(super) fn try_call(
     };
     let (actor, known) = find(view, &state, text)?;
     let sender = view.resolve("account", &sender)?;
-    let asks = handler == AGENT_HANDLER && request.ask_agent != Some(false);
+    let asks = handler == AGENT_HANDLER && ask_agent != Some(false);
     if asks && !has_handler(&state, &known, AGENT_HANDLER) {
         let trial = AgentTrial { owner: sender, agent: actor, given: context(&payload.0.0)? };
         let ran = engine_dry_run_agent(&state, &trial);
@@ -227,7 +237,12 @@ pub(super) fn try_call(
     };
     let (payload, value) = (payload.0.0, value.0);
     let timer_allowance = timer_allowance.map_or(Wei::new(u128::MAX), |amount| amount.0);
-    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
+    let traced = match (profile, trace) {
+        (Some(true), _) => Traced::Lines,
+        (_, Some(true)) => Traced::Calls,
+        _ => Traced::Nothing,
+    };
+    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance, traced };
     let machine = machines::of(state.params());
     let machine = machine.map_err(|error| ApiError::internal(error.to_string()))?;
     // One at a time, because a call may take a gigabyte of stack.
@@ -235,11 +250,7 @@ pub(super) fn try_call(
     let turn = machine.is_some().then(|| TRYING.lock().unwrap_or_else(PoisonError::into_inner));
     let ran = dry_run_on(machines::borrowed(&machine), &state, &trial);
     drop(turn);
-    let mut told = told(ran, (actor, trial.handler, sender), state.height());
-    if request.trace != Some(true) {
-        told.calls.clear();
-    }
-    Ok(told)
+    Ok(told(ran, (actor, trial.handler, sender), state.height()))
 }
 
 const AGENT_HANDLER: &str = "getGasBid";

@@ -82,6 +82,7 @@ fn trial(handler: &str, at: Option<u64>) -> DryRunRequest {
         at,
         ask_agent: None,
         trace: None,
+        profile: None,
     }
 }
 

@@ -60,6 +60,7 @@ impl Devnet {
             at: None,
             ask_agent: None,
             trace: None,
+            profile: None,
         };
         self.client.dry_run(&agent.to_string(), &request).await
     }

@@ -24,6 +24,7 @@ use super::{
     error::{Fault, Frame as Place, failed, shorten},
     gas::Meter,
     host::Host,
+    profile::Tracker,
     syntax::{BinOp, Op, Program, Symbol},
     value::{Heap, Id, Value},
 };
@@ -60,6 +61,8 @@ pub(super) struct Machine<'a> {
     loops: Vec<Loop>,
     /// The number of stack places that are paid for.
     paid: usize,
+    /// Present if what it does is recorded.
+    pub(super) tracker: Option<Box<Tracker>>,
 }
 
 impl<'a> Machine<'a> {
@@ -71,7 +74,7 @@ impl<'a> Machine<'a> {
         host: Host<'a>,
     ) -> Self {
         let (stack, frames, loops) = (Vec::with_capacity(32), Vec::with_capacity(4), Vec::new());
-        Self { program, heap, meter, globals, host, stack, frames, loops, paid: 0 }
+        Self { program, heap, meter, globals, host, stack, frames, loops, paid: 0, tracker: None }
     }
 
     pub(super) fn name(&self, symbol: Symbol) -> &'a str {
@@ -111,7 +114,10 @@ impl<'a> Machine<'a> {
     /// Runs until only `floor` frames are left. Returns the result of the last one that ended.
     fn run(&mut self, floor: usize) -> Result<Value, Fault> {
         let mut pc = self.frames.last().map_or(0, |frame| frame.pc);
-        let result = self.cycle(floor, &mut pc);
+        let result = match self.tracker {
+            Some(_) => self.cycle::<true>(floor, &mut pc),
+            None => self.cycle::<false>(floor, &mut pc),
+        };
         result.map_err(|fault| self.locate(fault, pc))
     }
 
@@ -138,13 +144,25 @@ impl<'a> Machine<'a> {
         fault
     }
 
-    /// The loop. `pc` is the position of the innermost frame, also on failure.
-    fn cycle(&mut self, floor: usize, pc: &mut usize) -> Result<Value, Fault> {
+    /// Records what is next.
+    fn track(&mut self, code: u32, pc: usize) {
+        let (depth, spent) = (self.frames.len(), self.meter.spent());
+        if let Some(tracker) = &mut self.tracker {
+            tracker.at(self.program, depth, (code, pc), spent);
+        }
+    }
+
+    /// The loop. `pc` is the position of the innermost frame, also on failure. Without a tracker,
+    /// it does not look for one at each operation.
+    fn cycle<const TRACKED: bool>(&mut self, floor: usize, pc: &mut usize) -> Result<Value, Fault> {
         let program = self.program;
         let node = self.meter.schedule.node;
         let mut frame = *self.frames.last().expect("something was called");
         loop {
             let op = program.ops[*pc];
+            if TRACKED {
+                self.track(frame.code, *pc);
+            }
             *pc += 1;
             match op {
                 Op::Constant(index) => {
@@ -410,6 +428,9 @@ impl<'a> Machine<'a> {
                     self.end_loops(frame.loops);
                     self.frames.pop();
                     if self.frames.len() <= floor {
+                        if let (true, Some(tracker)) = (TRACKED, &mut self.tracker) {
+                            tracker.leave(floor, self.meter.spent());
+                        }
                         return Ok(value);
                     }
                     self.stack.push(value);

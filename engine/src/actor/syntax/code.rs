@@ -304,4 +304,15 @@ impl Program {
     pub(in crate::actor) fn position(&self, pc: usize) -> Position {
         self.lines.position(self.offsets.get(pc).copied().unwrap_or_default())
     }
+
+    /// The function of each operation.
+    pub(in crate::actor) fn owners(&self) -> impl Iterator<Item = u32> {
+        let mut begins: Vec<_> =
+            self.functions.iter().zip(0..).map(|(f, i)| (f.entry, i)).collect();
+        begins.sort_unstable();
+        let ends = begins[1..].iter().map(|(entry, _)| *entry).chain([self.ops.len() as u32]);
+        let owned: Vec<_> =
+            begins.iter().zip(ends).map(|((from, i), to)| (*i, to - from)).collect();
+        owned.into_iter().flat_map(|(code, ops)| std::iter::repeat_n(code, ops as usize))
+    }
 }

@@ -495,6 +495,7 @@ fn a_dry_run_says_what_the_call_will_do() {
         value,
         budget: PLENTY,
         timer_allowance: Wei::ZERO,
+        traced: Traced::Calls,
     };
     let order = format!(r#"{{"to":"{counter}","handler":"bump","payload":""}}"#);
     let (before, root) = (chain.state.clone(), chain.state.root());
@@ -535,6 +536,19 @@ fn a_dry_run_says_what_the_call_will_do() {
     assert!(
         call.result.as_ref().unwrap_err().starts_with("ActorError: ") && call.changes.is_empty()
     );
+    assert!(tried.calls.iter().all(|call| call.profile.is_none()));
+    // A profile has what each call spent, but the loading of its module.
+    let lines = Trial { traced: Traced::Lines, ..trial(relay, "relay", &order, Wei::ZERO) };
+    let profiled = dry_run(&chain.state, &lines);
+    assert_eq!(profiled.usage, again.usage);
+    for call in &profiled.calls {
+        let profile = call.profile.as_ref().unwrap();
+        let spots = profile.spots.iter().map(|spot| spot.spent.cycles).sum::<u64>();
+        let all = spots + profile.outside.cycles + call.usage.loading;
+        assert_eq!(all, call.usage.cycles(), "{profile:?}");
+    }
+    let nothing = Trial { traced: Traced::Nothing, ..lines };
+    assert!(dry_run(&chain.state, &nothing).calls.is_empty());
     // An older state answers for its own time.
     let then = dry_run(&before, &trial(counter, "read", "", Wei::ZERO));
     let now = dry_run(&chain.state, &trial(counter, "read", "", Wei::ZERO));

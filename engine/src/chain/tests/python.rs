@@ -410,6 +410,7 @@ fn a_trace_has_the_calls_inside_calls() {
             value: Wei::ZERO,
             budget: PLENTY,
             timer_allowance: Wei::ZERO,
+            traced: Traced::Calls,
         };
         dry_run_on(chain.pvm.as_deref(), &chain.state, &trial)
     };

@@ -32,7 +32,7 @@ pub use trace::{StoreChange, TracedCall};
 use super::jobs::{self, JobError};
 use crate::{
     actor::{
-        self, Budget, Call, Effect, ErrorKind, JobRequest, Seed, TimerCall, Usage, World,
+        self, Budget, Call, Effect, ErrorKind, JobRequest, Profile, Seed, TimerCall, Usage, World,
         effect::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     chain::{
@@ -76,8 +76,17 @@ pub(in crate::chain) struct BlockContext<'a> {
     pub pvm: Option<&'a dyn Pvm>,
     /// Whether effects are kept, for tests of actors.
     pub watched: bool,
-    /// Whether every call is recorded, for dry runs.
-    pub traced: bool,
+    pub traced: Traced,
+}
+
+/// What is recorded of calls, for dry runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Traced {
+    #[default]
+    Nothing,
+    Calls,
+    /// Also what each line of modules spends.
+    Lines,
 }
 
 impl BlockContext<'_> {
@@ -319,6 +328,10 @@ struct Calls<'a> {
     tracing: Vec<usize>,
     /// Bytes of payloads in the queue.
     waiting: usize,
+    /// What the lines of the call that ended last have spent, if that is recorded.
+    profile: Option<Profile>,
+    /// Spots of profiles so far.
+    spots: usize,
     /// The actors whose calls run now, outermost first. None of them can be entered again.
     running: Vec<Address>,
     /// Whether the next call is that of a deployment, which alone may be of `init`.
@@ -345,6 +358,8 @@ impl<'a> Calls<'a> {
             cause: None,
             tracing: Vec::new(),
             waiting: 0,
+            profile: None,
+            spots: 0,
             running: Vec::new(),
             creating: false,
             emitted: 0,
@@ -458,6 +473,8 @@ impl<'a> Calls<'a> {
             Ok(module) => module,
             Err(error) => return (usage, Err(error.clone().into())),
         };
+        let recorded = self.records_lines().then(|| module.recorded());
+        let module = recorded.as_ref().unwrap_or(module);
         let call = Call {
             handler,
             payload,
@@ -473,6 +490,7 @@ impl<'a> Calls<'a> {
         let seen = StateView { state: self.state, actor: to, height, seed, asking };
         let left = Budget { cycles: budget.cycles.saturating_sub(usage.cycles()), ..budget };
         let outcome = module.call(&params, &call, &seen, left);
+        self.profile = module.profile();
         usage = usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
         let applied = outcome.result.map_err(FailureKind::from).and_then(|returned| {

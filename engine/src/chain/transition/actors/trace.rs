@@ -1,8 +1,8 @@
 //! Every call that a transaction makes, recorded for dry runs.
 
-use super::{Calls, FailureKind, PendingCall};
+use super::{Calls, FailureKind, PendingCall, Traced};
 use crate::{
-    actor::Usage,
+    actor::{Profile, Usage, profile::MOST_SPOTS},
     chain::{
         actors::{Language, StoreKey},
         state::State,
@@ -32,6 +32,8 @@ pub struct TracedCall {
     pub result: Result<Vec<u8>, String>,
     /// Changes to the actor's own store; empty if the call failed, or ran inside one that failed.
     pub changes: Vec<StoreChange>,
+    /// What each of its lines spent, if that is recorded; absent for actors in Python.
+    pub profile: Option<Profile>,
 }
 
 /// A key of an actor's store, with its value before and after.
@@ -68,7 +70,7 @@ pub(super) struct Tracing {
 impl Calls<'_> {
     /// Records that a call begins, if calls are recorded.
     pub(super) fn trace(&mut self, call: &PendingCall, language: Language) -> Option<Tracing> {
-        if !self.place.traced || self.done.calls.len() >= MOST {
+        if self.place.traced == Traced::Nothing || self.done.calls.len() >= MOST {
             return None;
         }
         let position = self.done.calls.len();
@@ -85,9 +87,16 @@ impl Calls<'_> {
             usage: Usage::default(),
             result: Ok(Vec::new()),
             changes: Vec::new(),
+            profile: None,
         });
         self.tracing.push(position);
         Some(Tracing { position, before: self.state.clone(), cells: self.done.usage.cells })
+    }
+
+    /// Whether the lines of the next call are recorded. The spots of all profiles of a transaction
+    /// are limited as well: later calls have no profile.
+    pub(super) fn records_lines(&self) -> bool {
+        self.place.traced == Traced::Lines && self.spots < MOST_SPOTS
     }
 
     /// Records how a call ended.
@@ -96,7 +105,9 @@ impl Calls<'_> {
         tracing: Option<Tracing>,
         (usage, returned): &(Usage, Result<Vec<u8>, FailureKind>),
     ) {
+        let profile = self.profile.take();
         let Some(Tracing { position, before, cells }) = tracing else { return };
+        self.spots += profile.as_ref().map_or(0, |profile| profile.spots.len());
         self.tracing.pop();
         let cells = (self.done.usage.cells + usage.cells).saturating_sub(cells);
         let actor = self.done.calls[position].actor;
@@ -117,5 +128,6 @@ impl Calls<'_> {
         call.usage = Usage { cells, ..*usage };
         call.result = returned.clone().map_err(|failure| failure.to_string());
         call.changes = changes;
+        call.profile = profile;
     }
 }
