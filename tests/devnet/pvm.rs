@@ -85,7 +85,10 @@ class Agent:
 pub fn python() -> Option<String> {
     let python = env::var("COWBOYCTL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut command = Command::new(&python);
-    command.args(["-c", "import cowboy_sdk, pytest"]).stdin(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-c", "import cowboy_sdk, coverage, pytest"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     let works = command.status().is_ok_and(|status| status.success());
     if !works {
         eprintln!("not run: {python} has no tests/python/requirements.txt");
@@ -232,6 +235,28 @@ fn copy(from: &Path, to: &Path) {
             false => drop(fs::copy(&path, &at).unwrap()),
         }
     }
+}
+
+#[test]
+fn tests_in_python_tell_what_they_ran() {
+    let Some(python) = python() else { return };
+    let home = Home::new();
+    fs::write(
+        home.path("sizes.py"),
+        "def size(n):\n    if n > 3:\n        return 1\n    return 0\n",
+    )
+    .unwrap();
+    let tests = home.path("test_sizes.py");
+    fs::write(&tests, "import sizes\n\ndef test_it():\n    assert sizes.size(1) == 0\n").unwrap();
+    let (tests, info) = (tests.to_str().unwrap(), home.path("sizes.info"));
+    let args = ["actor", "test", tests, "--python", &python, "--coverage", info.to_str().unwrap()];
+    let tested = home.run(&args);
+    assert_eq!(tested.code, 0, "{tested:?}");
+    let lcov = fs::read_to_string(&info).unwrap();
+    let (_, of_module) = lcov.split_once("sizes.py\n").unwrap();
+    assert!(of_module.starts_with("DA:1,1\nDA:2,1\nDA:3,0\nDA:4,1\n"), "{lcov}");
+    let refused = home.fails(2, &[&args[..], &["--on", "devnet"]].concat());
+    assert!(refused.contains("leave out --on devnet"), "{refused}");
 }
 
 /// Accounts that call at the same time.
