@@ -51,7 +51,7 @@ struct Visits {
 
 /// What has been recorded.
 #[derive(Clone, Debug, Default)]
-struct Recorded {
+struct LineRecord {
     spots: Vec<Visits>,
     known: BTreeMap<Place, u32>,
     /// Per conditional jump, how often execution went on behind it, and how often elsewhere.
@@ -61,7 +61,7 @@ struct Recorded {
     outside: Spent,
 }
 
-impl Recorded {
+impl LineRecord {
     /// The spot of a place, or the one that called if there are too many.
     fn spot(&mut self, place: Place) -> u32 {
         if let Some(known) = self.known.get(&place) {
@@ -145,7 +145,7 @@ const fn decides(op: Op) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct LineRecorder {
     places: Arc<Places>,
-    record: Arc<Mutex<Recorded>>,
+    record: Arc<Mutex<LineRecord>>,
 }
 
 impl LineRecorder {
@@ -156,7 +156,7 @@ impl LineRecorder {
     pub(super) fn begin(&self) -> Box<Tracker> {
         Box::new(Tracker {
             places: Arc::clone(&self.places),
-            record: Recorded::default(),
+            record: LineRecord::default(),
             open: Vec::new(),
             seen: Spent::default(),
             last: Last::Other,
@@ -225,7 +225,7 @@ enum Last {
 #[derive(Debug)]
 pub(super) struct Tracker {
     places: Arc<Places>,
-    record: Recorded,
+    record: LineRecord,
     /// Per frame, the spot that it is at.
     open: Vec<u32>,
     /// What had been spent before the last operation.
