@@ -73,7 +73,7 @@ pub struct TestCase {
     passed: bool,
     /// The line that defines the test.
     line: u32,
-    /// Of a test with parameters: that of the input that used most cycles, or that failed.
+    /// A test with parameters has the usage of its costliest input, or of the one that failed.
     usage: Usage,
     /// Why it failed: the error, its place and the call stack.
     error: Option<Failed>,

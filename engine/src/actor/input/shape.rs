@@ -13,7 +13,7 @@ pub(in crate::actor) const SUPPORTED: &str = "bool, int, str, None, list[T], dic
 /// Maximum number of types within the types of one parameter; each repetition counts.
 const MAX_SHAPES: usize = 256;
 /// Maximum nesting of types: half of that of data which is checked, so that a test can nest on.
-const MAX_DEPTH: usize = 32;
+const MAX_TYPE_DEPTH: usize = 32;
 
 /// A type with values that can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +40,7 @@ pub(in crate::actor) struct RecordShape {
 }
 
 impl Shape {
-    /// The shape of an annotation, or why there is none.
+    /// The shape of an annotation, or the reason why its values cannot be generated.
     pub(in crate::actor) fn of(machine: &Machine<'_>, annotation: Value) -> Result<Self, String> {
         let mut left = MAX_SHAPES;
         Self::within(machine, annotation, (&mut left, 0))
@@ -51,9 +51,9 @@ impl Shape {
         annotation: Value,
         (left, depth): (&mut usize, usize),
     ) -> Result<Self, String> {
-        if *left == 0 || depth > MAX_DEPTH {
+        if *left == 0 || depth > MAX_TYPE_DEPTH {
             return Err(format!(
-                "it has more than {MAX_SHAPES} types in it, or they nest deeper than {MAX_DEPTH}"
+                "it has more than {MAX_SHAPES} types in it, or they nest deeper than {MAX_TYPE_DEPTH}"
             ));
         }
         *left -= 1;
