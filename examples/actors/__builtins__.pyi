@@ -171,6 +171,10 @@ class _Mock:
         """Returns the error of a failing call, whose effects are undone."""
     def advance(self, blocks: int = 1, may_fail: bool = False) -> int:
         """Advances by blocks, in which timers fire; returns the new height."""
+    def assume(self, condition: Any) -> None:
+        """Discards the input of a test with parameters unless the condition is true."""
+    def bound(self, x: int, low: int, high: int) -> int:
+        """Maps any int into a range, both ends included; an int in it stays the same."""
     def timers(self) -> list[dict[str, Any]]:
         """Waiting timers: timer_id, height, payload, handler, gba, bid and more."""
     def fires(self) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ mod offline;
 mod online;
 mod output;
 mod plans;
+mod properties;
 #[path = "../shape/mod.rs"]
 mod shape;
 mod sim;

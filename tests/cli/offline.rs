@@ -356,7 +356,7 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
     assert_eq!((filtered.code, filtered.stdout.as_str()), (0, ""));
     insta::assert_snapshot!(folder.fails(3, &["actor", "test", "adder.star", "--filter", "none"]), @r"
     error: adder.star: no function test_*none*
-      a test is a function test_* without arguments
+      a test is a function test_*
     ");
     let args = ["actor", "test", "adder.star", "--filter", "adds", "--coverage", "adder.info"];
     let covered = folder.prints(&args);

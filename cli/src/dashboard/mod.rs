@@ -56,7 +56,7 @@ mod view;
 
 pub use log::names;
 pub use look::Theme;
-pub use palette::Completion;
+pub use palette::{Completion, quoted};
 pub use session::{Options, Origin, run};
 
 #[cfg(test)]

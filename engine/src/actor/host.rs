@@ -15,6 +15,14 @@ pub(super) enum Host<'a> {
     Call(Box<HostCall<'a>>),
 }
 
+impl Host<'_> {
+    /// Whether a test has refused its input.
+    pub(super) fn discarded(&self) -> bool {
+        let Self::Call(call) = self else { return false };
+        matches!(&call.around, Around::Test(mock) if mock.discarded)
+    }
+}
+
 /// A call's view of the world, and its effects so far.
 pub(super) struct HostCall<'a> {
     pub(super) around: Around<'a>,
@@ -135,11 +143,13 @@ pub(super) struct Mock<'a> {
     pub(super) effects: Vec<Effect>,
     pub(super) log: Vec<String>,
     pub(super) fires: Vec<Fired>,
+    /// Whether the test has refused its input.
+    pub(super) discarded: bool,
 }
 
 impl<'a> Mock<'a> {
     pub(super) fn new(chain: &'a mut dyn Chain) -> Self {
-        Self { chain, effects: Vec::new(), log: Vec::new(), fires: Vec::new() }
+        Self { chain, effects: Vec::new(), log: Vec::new(), fires: Vec::new(), discarded: false }
     }
 
     /// Logged lines, and the timers that fired or were removed.

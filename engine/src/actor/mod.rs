@@ -18,9 +18,11 @@
 //! | `host` | the chain and the effects of a call, as its functions see them |
 //! | `eval` | the loop, calls, operators |
 //! | `builtin` | what functions, methods, the host and `mock` do |
+//! | `input` | arguments that are generated for tests with parameters |
 //! | [`catalog`] | their names, for tests that sweep over all |
 //! | [`testing`] | the chain that tests control |
 //! | [`Module`] | loading, calling, testing |
+//! | [`Property`] | tests that run on many inputs, and the shrinking of those that fail |
 
 mod builtin;
 #[doc(hidden)]
@@ -31,8 +33,10 @@ pub mod error;
 mod eval;
 pub mod gas;
 mod host;
+mod input;
 mod module;
 pub mod profile;
+mod property;
 mod syntax;
 pub mod testing;
 mod value;
@@ -40,8 +44,10 @@ mod value;
 pub use effect::{Call, CallOutcome, Effect, JobRequest, Seed, TimerCall, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{ActorParams, Budget, Limits, Schedule, Spent, Usage};
+pub use input::TestInput;
 pub use module::{Handler, Module, TestReport};
 pub use profile::{Coverage, Profile};
+pub use property::{Campaign, Property, PropertyReport};
 #[doc(hidden)]
 pub use value::known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS};
 

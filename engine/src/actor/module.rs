@@ -6,10 +6,11 @@ use super::{
     eval::{Globals, Machine},
     gas::{ActorParams, Budget, Cause, Meter, Usage},
     host::{Around, Host, HostCall, Mock},
+    input::{Parameters, SUPPORTED, Shape, TestInput, Vocabulary},
     profile::{Coverage, LineRecorder, Profile, covered},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     testing::{Chain, Fired, account},
-    value::{Arena, Heap, Value, freeze, known},
+    value::{Arena, Heap, Id, Type, Value, freeze, known},
 };
 use crate::primitives::{Hash, Height, Wei};
 use std::{fmt, sync::Arc};
@@ -41,6 +42,23 @@ pub struct TestReport {
     pub height: Height,
     /// Timers that fired or were removed.
     pub fires: Vec<Fired>,
+    /// Whether `mock.assume` discarded the input; then the error is no failure.
+    pub discarded: bool,
+}
+
+impl TestReport {
+    /// The report of a test that has not run.
+    pub fn of(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            usage: Usage::default(),
+            error: None,
+            log: Vec::new(),
+            height: Height::default(),
+            fires: Vec::new(),
+            discarded: false,
+        }
+    }
 }
 
 /// A loaded module: its program and its frozen globals. Clones share both.
@@ -213,11 +231,56 @@ impl Module {
         (machine.meter.usage(), bid.map_err(Fault::into_error))
     }
 
+    /// The parameters of a test that it does not get from the chain: all but the context and those
+    /// with a default. The error is at the first for which no argument can be generated.
+    pub(super) fn parameters(&self, name: &str) -> Result<Parameters, Error> {
+        let budget = Budget { cycles: 0, cells: 0 };
+        let machine = self.machine(Meter::new(&ActorParams::default(), budget), Host::Loading);
+        let Value::Function(id) = machine.named_function(name).map_err(Fault::into_error)? else {
+            unreachable!("it was found to be one")
+        };
+        let function = machine.heap.function(id);
+        let code = &self.loaded.program.functions[function.code as usize];
+        let mut listed = Vec::new();
+        for parameter in code.parameters.iter().skip(usize::from(machine.takes_context(id))) {
+            let (kind, default) = (parameter.kind, parameter.default);
+            let is_rest = matches!(kind, ParameterKind::Rest | ParameterKind::NamedRest);
+            if is_rest || default.is_some() {
+                continue;
+            }
+            let known = self.loaded.program.name(parameter.name);
+            let shape = match parameter.annotation.map(|of| function.types[of as usize]) {
+                _ if kind == ParameterKind::Named => {
+                    Err("it can be given by name only; generated arguments have a place".into())
+                }
+                None => Err(format!("it has no type to generate values of: {SUPPORTED}")),
+                Some(annotation) => Shape::of(&machine, annotation),
+            };
+            let shape = shape.map_err(|why| {
+                let what = format!("parameter {} of {}: {why}", shorten(known), shorten(name));
+                ErrorKind::Failed(what).at(self.loaded.program.lines.position(parameter.offset))
+            })?;
+            listed.push((known.to_owned(), shape));
+        }
+        let mut vocabulary = Vocabulary::default();
+        for constant in &self.loaded.program.constants {
+            match *constant {
+                Value::Text(id) => vocabulary.add_text(machine.heap.str(id)),
+                number => {
+                    if let Some(integer) = machine.heap.big(number) {
+                        vocabulary.add_integer(integer.into_owned());
+                    }
+                }
+            }
+        }
+        Ok(Parameters { listed, vocabulary })
+    }
+
     /// Runs one of the module's tests on `chain`, which the test may change.
     pub fn test(
         &self,
         params: &ActorParams,
-        name: &str,
+        (name, arguments): (&str, Option<&TestInput>),
         budget: Budget,
         chain: &mut dyn Chain,
     ) -> TestReport {
@@ -233,16 +296,17 @@ impl Module {
         };
         let host = Host::Call(Box::new(HostCall::new(&call, Around::Test(Mock::new(chain)))));
         let mut machine = self.machine(Meter::new(params, budget), host);
-        let result = machine.test(name);
+        let result = machine.test(name, arguments);
         self.keep(&mut machine);
         let (usage, height) = (machine.meter.usage(), machine.host().map(|host| host.height));
         let height = height.unwrap_or_default();
+        let discarded = machine.host.discarded();
         let (log, _, fires) = match machine.host {
             Host::Call(call) => call.finish(),
             Host::Loading => Default::default(),
         };
         let error = result.err().map(Fault::into_error);
-        TestReport { name: name.to_owned(), usage, error, log, height, fires }
+        TestReport { name: name.to_owned(), usage, error, log, height, fires, discarded }
     }
 }
 
@@ -287,27 +351,44 @@ impl Machine<'_> {
         Ok(bid)
     }
 
-    /// Runs a test, whose only parameter may be the context.
-    fn test(&mut self, name: &str) -> Result<(), Fault> {
+    /// Whether a test gets the context: its first parameter has no default, and no type that
+    /// excludes it.
+    fn takes_context(&self, id: Id) -> bool {
+        let function = self.heap.function(id);
+        let code = &self.program.functions[function.code as usize];
+        let Some(first) = code.parameters.first() else { return false };
+        let is_needed = first.kind == ParameterKind::Normal && first.default.is_none();
+        is_needed
+            && first.annotation.is_none_or(|of| match function.types[of as usize] {
+                Value::Type(id) => matches!(self.heap.type_(id), Type::Any | Type::Context),
+                _ => false,
+            })
+    }
+
+    /// Runs a test with the context, if it takes one, and arguments.
+    fn test(&mut self, name: &str, arguments: Option<&TestInput>) -> Result<(), Fault> {
         let test = self.named_function(name)?;
         let Value::Function(id) = test else { unreachable!("it was found to be one") };
         let code = &self.program.functions[self.heap.function(id).code as usize];
-        let context = [Value::Context];
-        let wants = code
-            .parameters
-            .first()
-            .is_some_and(|first| first.kind == ParameterKind::Normal && first.default.is_none());
-        let arguments = if wants { context.as_slice() } else { &[] };
-        self.invoke(test, arguments)?;
-        // The last effects are applied after the last line: blame the test itself for their errors.
-        self.settle().map_err(|fault| {
-            let at = self.program.lines.position(code.offset);
+        // Errors before the first line and after the last are blamed on the test itself.
+        let at = self.program.lines.position(code.offset);
+        let blame = |fault: Fault| -> Fault {
             let function = shorten(name).to_owned();
             let mut error = fault.into_error();
             error.stack.insert(0, Frame { function, at });
             error.at = error.stack.last().map(|frame| frame.at);
             error.into()
-        })
+        };
+        let mut values = Vec::new();
+        if self.takes_context(id) {
+            values.push(Value::Context);
+        }
+        if let Some(arguments) = arguments {
+            values.extend(arguments.values(self).map_err(blame)?);
+        }
+        self.invoke(test, &values)?;
+        // The last effects are applied after the last line.
+        self.settle().map_err(blame)
     }
 }
 

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     actor::{
-        Budget, Coverage, Effect, Error, ErrorKind, JobRequest, Module, Seed, TestReport,
-        TimerCall, Usage, World,
+        Budget, Campaign, Coverage, Effect, Error, ErrorKind, JobRequest, Module, Property,
+        PropertyReport, Seed, TestInput, TestReport, TimerCall, Usage, World,
         testing::{Advanced, Chain, Ending, Fired, Ran, TestBid, TestCall, Waiting, account},
     },
     fees::meter,
@@ -104,14 +104,34 @@ impl Suite {
         self.module.coverage()
     }
 
+    /// Runs a test that takes nothing but the context.
     pub fn test(&self, name: &str, budget: Budget) -> TestReport {
+        self.run((name, None), budget)
+    }
+
+    /// Runs a test on inputs until one fails; each has the budget, and a chain of its own. Ends
+    /// without a report once `is_stopped`.
+    pub fn property(
+        &self,
+        property: &Property,
+        budget: Budget,
+        campaign: Campaign,
+        is_stopped: impl Fn() -> bool,
+    ) -> Option<PropertyReport> {
+        property.check(campaign, |input| {
+            let go_on = !is_stopped();
+            go_on.then(|| self.run((property.name(), Some(input)), budget))
+        })
+    }
+
+    fn run(&self, test: (&str, Option<&TestInput>), budget: Budget) -> TestReport {
         let (mut state, height) = (self.start.clone(), self.start.height());
         // Clones share the desk, so each test gets its own.
         let calendar = Calendar::rebuild(&mut state.timers.queue, height);
         let desk = Desk { calendar, buffers: Buffers::default() };
         state.timers.desk = Parked::new(Box::new(desk));
         let mut chain = TestChain::new(state, self.charge);
-        self.module.test(&self.start.params().actors, name, budget, &mut chain)
+        self.module.test(&self.start.params().actors, test, budget, &mut chain)
     }
 }
 

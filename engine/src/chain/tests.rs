@@ -31,6 +31,7 @@ mod jobs;
 mod migration;
 mod modes;
 mod powers;
+mod properties;
 mod python;
 mod seeds;
 mod tasks;

@@ -126,6 +126,8 @@ const HOST: &[&str] = &[
 const MOCK: &[&str] = &[
     "account",
     "advance",
+    "assume",
+    "bound",
     "call",
     "events",
     "fails",

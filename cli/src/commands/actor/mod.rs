@@ -9,6 +9,7 @@ mod logs;
 mod module;
 mod powers;
 pub(super) mod profile;
+mod property;
 mod pytest;
 mod python;
 mod show;
@@ -47,7 +48,9 @@ pub enum Actor {
     /// Run a module's tests, its functions test_*; needs no devnet
     ///
     /// Each test runs on its own chain with a virtual height, which `mock` moves: docs/actors.md.
-    /// For actors in Python it runs pytest, with the SDK's `SimulatedChain` or on a devnet.
+    /// A test with parameters, `def test_adds(ctx, a: int)`, runs on many inputs, and a failing one
+    /// is made as simple as possible. For actors in Python it runs pytest, with the SDK's
+    /// `SimulatedChain` or on a devnet.
     Test(test::Test),
     /// Deploy a module as an actor
     Deploy(deploy::Deploy),

@@ -1,5 +1,6 @@
 //! `actor test FILE.py`: the author's own pytest, with the SDK's `SimulatedChain` or on a devnet.
 
+use super::property::PropertyOptions;
 use crate::{
     context::Context,
     error::{CliError, Exit},
@@ -18,6 +19,9 @@ use tempfile::TempDir;
 /// The plugin of pytest that puts a devnet in the place of `SimulatedChain`.
 const PLUGIN: &str = include_str!("cowboyctl_devnet.py");
 const PLUGIN_NAME: &str = "cowboyctl_devnet";
+/// The plugin that sets how many examples Hypothesis tries.
+const EXAMPLES: &str = include_str!("cowboyctl_hypothesis.py");
+const EXAMPLES_NAME: &str = "cowboyctl_hypothesis";
 /// The devnet's name in the folder that is made for it.
 const DEVNET: &str = "test";
 /// Four validators, and runners that wait for the tests' replies: a default job may take 6 s. One
@@ -110,6 +114,50 @@ impl Drop for TestDevnet {
     }
 }
 
+/// The examples of Hypothesis that a run asks for.
+struct Examples {
+    seed: u64,
+    /// How many, and the folder with the plugin that says so.
+    most: Option<(u64, TempDir)>,
+}
+
+impl Examples {
+    /// None if no seed is to be set; without Hypothesis there is nothing to seed.
+    async fn of(
+        ui: Ui,
+        python: &OsStr,
+        property: PropertyOptions,
+    ) -> Result<Option<Self>, CliError> {
+        if property.fuzz().is_none() && property.seed().is_none() {
+            return Ok(None);
+        }
+        let mut probe = tokio::process::Command::new(python);
+        probe.args(["-c", "import hypothesis"]).stdin(Stdio::null()).stdout(Stdio::null());
+        let found = probe.stderr(Stdio::null()).kill_on_drop(true).status().await;
+        let is_installed = found.map_err(at(Path::new(python)))?.success();
+        let (campaign, is_new) = property.campaign();
+        let seed = campaign.seed;
+        let Some(most) = property.fuzz() else {
+            return Ok(is_installed.then_some(Self { seed, most: None }));
+        };
+        if !is_installed {
+            let python = Path::new(python).display();
+            let error = CliError::failed(format!("--fuzz: {python} has no Hypothesis"));
+            return Err(error.hint(
+                "property tests in Python need it: pip install hypothesis; or name another Python \
+                 with --python PROGRAM",
+            ));
+        }
+        if is_new {
+            ui.note(&format!("seed {seed}"));
+        }
+        let folder = TempDir::with_prefix("cowboyctl-test-").map_err(at(&env::temp_dir()))?;
+        let path = folder.path().join(format!("{EXAMPLES_NAME}.py"));
+        fs::write(&path, EXAMPLES).map_err(at(&path))?;
+        Ok(Some(Self { seed, most: Some((most, folder)) }))
+    }
+}
+
 fn at(path: &Path) -> impl Fn(std::io::Error) -> CliError {
     move |error| CliError::failed(format!("{}: {error}", path.display()))
 }
@@ -159,6 +207,7 @@ pub async fn run(
     file: &Path,
     (filter, coverage): (Option<String>, Option<PathBuf>),
     options: PytestOptions,
+    property: PropertyOptions,
 ) -> Result<(), CliError> {
     let PytestOptions { on, python, arguments } = options;
     if coverage.is_some() && on == On::Devnet {
@@ -169,6 +218,7 @@ pub async fn run(
         None => None,
         Some(_) => Some(Measured::with(&python).await?),
     };
+    let examples = Examples::of(cx.ui, &python, property).await?;
     let devnet = match on {
         On::Mock => None,
         On::Devnet => Some(TestDevnet::start(cx.ui)?),
@@ -181,12 +231,24 @@ pub async fn run(
     if let Some(filter) = filter {
         command.args(["-k", &filter]);
     }
+    let mut folders = Vec::new();
     if let Some(devnet) = &devnet {
+        folders.push(devnet.folder.path().to_owned());
+        command.args(["-p", PLUGIN_NAME]).envs(devnet.variables());
+    }
+    if let Some(Examples { seed, most }) = &examples {
+        command.arg(format!("--hypothesis-seed={seed}"));
+        if let Some((most, folder)) = most {
+            folders.push(folder.path().to_owned());
+            command.args(["-p", EXAMPLES_NAME]).env("COWBOYCTL_MAX_EXAMPLES", most.to_string());
+        }
+    }
+    if !folders.is_empty() {
         let paths = env::var_os("PYTHONPATH").unwrap_or_default();
         let paths = env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
-        let paths = env::join_paths([devnet.folder.path().to_owned()].into_iter().chain(paths));
+        let paths = env::join_paths(folders.into_iter().chain(paths));
         let paths = paths.map_err(|error| CliError::failed(format!("PYTHONPATH: {error}")))?;
-        command.args(["-p", PLUGIN_NAME]).env("PYTHONPATH", paths).envs(devnet.variables());
+        command.env("PYTHONPATH", paths);
     }
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let hint = "it needs pytest and the SDK: pip install pytest cowboy-actor-sdk; or name another \
@@ -199,7 +261,15 @@ pub async fn run(
     }
     match status.code() {
         Some(0) => Ok(()),
-        Some(FAILED) => Err(CliError::failed("tests failed")),
+        Some(FAILED) => {
+            let error = CliError::failed("tests failed");
+            Err(match examples {
+                Some(Examples { seed, most: Some((most, _)) }) => {
+                    error.hint(format!("the same examples again: --fuzz {most} --seed {seed}"))
+                }
+                _ => error,
+            })
+        }
         _ => Err(CliError::new(Exit::Failed, format!("pytest: {status}")).hint(hint)),
     }
 }

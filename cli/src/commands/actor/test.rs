@@ -3,19 +3,23 @@
 use super::{
     coverage::CoverageSummary,
     module::{BLOCK, ModuleSource},
+    property::{self, PropertyOptions},
     pytest::{self, PytestOptions},
     python,
 };
 use crate::{
     args,
     context::Context,
+    dashboard::quoted,
     error::{CliError, Exit},
     output::Document,
 };
 use clap::Args;
 use cowboy_devnet::types::{AddressText, AmountText, HashText, Usage};
 use cowboy_engine::{
-    actor::{Budget, Error, ErrorKind, testing},
+    actor::{
+        Budget, Campaign, Error, ErrorKind, Handler, Property, PropertyReport, TestReport, testing,
+    },
     chain::{Setup, Suite},
     primitives::Wei,
     timer::Policy,
@@ -49,6 +53,8 @@ pub struct Test {
     #[arg(long, value_name = "FILE")]
     coverage: Option<PathBuf>,
     #[command(flatten)]
+    property: PropertyOptions,
+    #[command(flatten)]
     python: PytestOptions,
 }
 
@@ -75,6 +81,7 @@ pub struct TestCase {
     passed: bool,
     /// The line that defines the test.
     line: u32,
+    /// A test with parameters has the usage of its costliest input, or of the one that failed.
     usage: Usage,
     /// Why it failed: the error, its place and the call stack.
     error: Option<Failed>,
@@ -84,6 +91,28 @@ pub struct TestCase {
     height: u64,
     /// Timers that fired or were removed.
     fires: Vec<TestFire>,
+    /// Inputs on which a test with parameters ran, until one failed; absent for other tests.
+    inputs: Option<u64>,
+    /// Inputs that `mock.assume` discarded.
+    discards: Option<u64>,
+    /// Steps by which the failing input became simpler.
+    shrinks: Option<u64>,
+    /// The seed of the inputs.
+    seed: Option<u64>,
+    /// The simplest input that fails.
+    arguments: Vec<TestArgument>,
+    /// The command that repeats the failure.
+    repeat: Option<String>,
+}
+
+/// An argument of a test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct TestArgument {
+    /// The parameter.
+    name: String,
+    /// The argument, as an expression of the language.
+    value: String,
 }
 
 /// A timer that fired in a test or was removed.
@@ -137,7 +166,8 @@ pub struct Failed {
 impl Test {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         if python::is_python(&self.file) || self.file.is_dir() {
-            return pytest::run(cx, &self.file, (self.filter, self.coverage), self.python).await;
+            let asked = (self.filter, self.coverage);
+            return pytest::run(cx, &self.file, asked, self.python, self.property).await;
         }
         let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
@@ -148,28 +178,31 @@ impl Test {
         let suite = suite.map_err(|error| CliError::failed(error.to_string()))?;
         let budget = Budget { cycles: self.cycles.unwrap_or(BLOCK.cycles), ..BLOCK };
         let wanted = self.filter.as_deref().unwrap_or_default();
-        let tests: Vec<TestCase> = module
-            .tests()
-            .into_iter()
-            .filter(|test| test.name.contains(wanted))
-            .map(|test| {
-                let report = suite.test(&test.name, budget);
-                TestCase {
-                    name: test.name,
-                    passed: report.error.is_none(),
-                    line: test.at.line,
-                    usage: report.usage.into(),
-                    error: report.error.map(|error| Failed::new(&source, error)),
-                    log: report.log,
-                    height: report.height.get(),
-                    fires: report.fires.into_iter().map(Into::into).collect(),
+        let (campaign, has_new_seed) = self.property.campaign();
+        let (mut tests, mut new_seed) = (Vec::new(), has_new_seed.then_some(campaign.seed));
+        for test in module.tests().into_iter().filter(|test| test.name.contains(wanted)) {
+            let case = match Property::of(&module, &test) {
+                Ok(None) => TestCase::new(&source, &test, suite.test(&test.name, budget)),
+                Ok(Some(property)) => {
+                    // Before the first, so that a run that is interrupted can be repeated.
+                    if let Some(seed) = new_seed.take() {
+                        cx.ui.note(&format!("seed {seed}"));
+                    }
+                    let checked = property::check(cx, &suite, property, budget, campaign).await?;
+                    let repeat = self.repeat(&test.name, campaign);
+                    TestCase::of_property(&source, &test, (checked, campaign.seed, repeat))
                 }
-            })
-            .collect();
+                Err(error) => {
+                    let report = TestReport { error: Some(error), ..TestReport::of(&test.name) };
+                    TestCase::new(&source, &test, report)
+                }
+            };
+            tests.push(case);
+        }
         if tests.is_empty() {
             let what = format!("{}: no function test_*{wanted}*", source.file());
             let error = CliError::new(Exit::NotFound, what);
-            return Err(error.hint("a test is a function test_* without arguments"));
+            return Err(error.hint("a test is a function test_*"));
         }
         let failed = tests.iter().filter(|test| !test.passed).count();
         let passed = tests.len() - failed;
@@ -185,6 +218,92 @@ impl Test {
             return Err(CliError::failed(format!("{failed} of {all} tests failed")));
         }
         Ok(())
+    }
+}
+
+impl Test {
+    /// The command that repeats the inputs of a test.
+    fn repeat(&self, name: &str, campaign: Campaign) -> String {
+        let Campaign { inputs, seed } = campaign;
+        let file = quoted(&self.file.display().to_string());
+        let mut command = format!("cowboyctl actor test {file} --filter {name}");
+        let mut add = |option: String| command.push_str(&option);
+        if let Some(cycles) = self.cycles {
+            add(format!(" --cycles {cycles}"));
+        }
+        if self.policy != Policy::Eip1559 {
+            add(format!(" --policy {}", self.policy.name()));
+        }
+        if self.charge {
+            add(" --charge".to_owned());
+        }
+        if self.balance != Wei::ZERO {
+            add(format!(" --balance {}", self.balance));
+        }
+        add(format!(" --fuzz {inputs} --seed {seed}"));
+        command
+    }
+}
+
+impl TestCase {
+    fn new(source: &ModuleSource, test: &Handler, report: TestReport) -> Self {
+        Self {
+            name: test.name.clone(),
+            passed: report.error.is_none(),
+            line: test.at.line,
+            usage: report.usage.into(),
+            error: report.error.map(|error| Failed::new(source, error)),
+            log: report.log,
+            height: report.height.get(),
+            fires: report.fires.into_iter().map(Into::into).collect(),
+            inputs: None,
+            discards: None,
+            shrinks: None,
+            seed: None,
+            arguments: Vec::new(),
+            repeat: None,
+        }
+    }
+
+    fn of_property(
+        source: &ModuleSource,
+        test: &Handler,
+        (checked, seed, repeat): (PropertyReport, u64, String),
+    ) -> Self {
+        let PropertyReport { report, inputs, discards, shrinks, arguments } = checked;
+        let repeat = report.error.is_some().then_some(repeat);
+        let argument = |(name, value)| TestArgument { name, value };
+        Self {
+            inputs: Some(inputs),
+            discards: Some(discards),
+            shrinks: Some(shrinks),
+            seed: Some(seed),
+            arguments: arguments.into_iter().map(argument).collect(),
+            repeat,
+            ..Self::new(source, test, report)
+        }
+    }
+
+    /// What the text says of a property test's inputs.
+    fn of_inputs(&self) -> Vec<String> {
+        let Some((repeat, inputs)) = self.repeat.as_ref().zip(self.inputs) else {
+            return Vec::new();
+        };
+        let again = format!("        again: {repeat}");
+        if self.arguments.is_empty() {
+            return vec![again];
+        }
+        let argument = |of: &TestArgument| format!("          {} = {}", of.name, of.value);
+        let of = self.seed.unwrap_or_default();
+        let steps = match self.shrinks.unwrap_or_default() {
+            0 => "it could not be simpler".to_owned(),
+            1 => "simplified in 1 step".to_owned(),
+            steps => format!("simplified in {steps} steps"),
+        };
+        let mut lines = vec![format!("        with input {inputs} of seed {of}, {steps}:")];
+        lines.extend(self.arguments.iter().map(argument));
+        lines.push(again);
+        lines
     }
 }
 
@@ -232,12 +351,18 @@ impl Document for Tested {
         let mut lines = Vec::new();
         for test in &self.tests {
             let verdict = if test.passed { "ok    " } else { "FAILED" };
-            lines.push(format!("{verdict}  {}  {} cycles", test.name, test.usage.cycles));
+            let most = match (test.passed, test.inputs) {
+                (true, Some(1)) => " at most, 1 input".to_owned(),
+                (true, Some(inputs)) => format!(" at most, {inputs} inputs"),
+                _ => String::new(),
+            };
+            lines.push(format!("{verdict}  {}  {} cycles{most}", test.name, test.usage.cycles));
             if let Some(error) = &test.error {
                 let place = error.at.as_deref().unwrap_or(&self.file);
                 lines.push(format!("        {place}: {}", error.message));
                 lines.extend(error.stack.iter().map(|frame| format!("          in {frame}")));
                 lines.extend(test.log.iter().map(|line| format!("        log: {line}")));
+                lines.extend(test.of_inputs());
             }
         }
         lines.push(format!("\n{} passed, {} failed", self.passed, self.failed));

@@ -2,7 +2,7 @@
 //! chain's own: effects that a test asks for outside of calls become a call of its actor as soon as
 //! the chain is used.
 
-use super::text::text_argument;
+use super::{number::is_int, text::text_argument};
 use crate::{
     actor::{
         effect::Effect,
@@ -10,12 +10,13 @@ use crate::{
         eval::{Args, Machine},
         gas::Budget,
         host::{Around, Mock, bytes_of},
+        syntax::BinOp,
         testing::{Ending, Fired, Ran, TestBid, TestCall, account, within},
         value::{Builtin, Value},
     },
     primitives::Wei,
 };
-use std::{borrow::Cow, mem};
+use std::{borrow::Cow, cmp::Ordering, mem};
 
 /// The maximum number of blocks that one `advance` adds.
 const MAX_ADVANCE: u64 = 1_000_000;
@@ -82,6 +83,15 @@ impl<'a> Machine<'a> {
             }
             Builtin::MockFails => self.mock_fails(name, args),
             Builtin::MockAdvance => self.mock_advance(name, args),
+            Builtin::MockAssume => {
+                let [condition] = self.parameters(args, name, ["condition"], 1)?;
+                if condition.is_some_and(|condition| self.truth(condition)) {
+                    return Ok(Value::None);
+                }
+                self.mock()?.discarded = true;
+                failed("mock.assume: the condition is false")
+            }
+            Builtin::MockBound => self.mock_bound(name, args),
             Builtin::MockLog => {
                 let lines = self.mock()?.log.len() + self.host()?.asked.log.len();
                 self.meter.elements(4 * lines)?;
@@ -366,6 +376,27 @@ impl<'a> Machine<'a> {
                 self.new_text(&text)
             }
         }
+    }
+
+    /// An int within bounds: the int itself if it is, else counted on from the low bound.
+    fn mock_bound(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
+        let bounds = self.parameters(args, function, ["x", "low", "high"], 3)?;
+        let [x, low, high] = bounds.map(|bound| bound.unwrap_or(Value::None));
+        if let Some(other) = [x, low, high].into_iter().find(|value| !is_int(*value)) {
+            return failed(format!("mock.bound takes ints, not {}", other.kind()));
+        }
+        if self.order(low, high)? == Some(Ordering::Greater) {
+            let (low, high) = (self.shown(low)?, self.shown(high)?);
+            return failed(format!("mock.bound: no int is from {low} to {high}"));
+        }
+        let is_below = self.order(x, low)? == Some(Ordering::Less);
+        if !is_below && self.order(x, high)? != Some(Ordering::Greater) {
+            return Ok(x);
+        }
+        let steps = self.binary(BinOp::Subtract, high, low)?;
+        let count = self.binary(BinOp::Add, steps, Value::Int(1))?;
+        let rest = self.binary(BinOp::Percent, x, count)?;
+        self.binary(BinOp::Add, low, rest)
     }
 
     fn mock_advance(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {

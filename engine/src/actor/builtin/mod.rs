@@ -82,6 +82,8 @@ impl Machine<'_> {
             | Builtin::Transfer => self.host_function(builtin, args),
             Builtin::MockAccount
             | Builtin::MockAdvance
+            | Builtin::MockAssume
+            | Builtin::MockBound
             | Builtin::MockCall
             | Builtin::MockCharge
             | Builtin::MockDeploy

@@ -94,6 +94,6 @@ impl Machine<'_> {
     }
 }
 
-const fn is_int(value: Value) -> bool {
+pub(super) const fn is_int(value: Value) -> bool {
     matches!(value, Value::Int(_) | Value::Big(_))
 }

@@ -151,7 +151,7 @@ impl Machine<'_> {
     }
 
     /// A type as an author writes it, shortened for an error.
-    fn type_name(&self, of: Value) -> String {
+    pub(in crate::actor) fn type_name(&self, of: Value) -> String {
         let mut name = String::new();
         self.write_type(&mut name, of, 0);
         name

@@ -217,6 +217,8 @@ pub(in crate::actor) struct Parameter {
     pub(in crate::actor) default: Option<u32>,
     /// Index into the function's types.
     pub(in crate::actor) annotation: Option<u32>,
+    /// The offset of its name in the source.
+    pub(in crate::actor) offset: u32,
 }
 
 /// The place of a captured variable when the function is made.

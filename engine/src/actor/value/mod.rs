@@ -13,7 +13,7 @@ pub(super) use range::Range;
 
 /// The place of a value's contents: an index into one of the arena's lists, in the module's frozen
 /// arena or in the call's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Id(u32);
 
 impl Id {

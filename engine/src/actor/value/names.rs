@@ -91,6 +91,8 @@ builtins! {
     of_mock {
         MockAccount "account",
         MockAdvance "advance",
+        MockAssume "assume",
+        MockBound "bound",
         MockCall "call",
         MockCharge "charge",
         MockDeploy "deploy",

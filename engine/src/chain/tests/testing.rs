@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     actor::{
-        Budget, ErrorKind, Module, TestReport,
+        Budget, Campaign, ErrorKind, Handler, Module, Property, TestReport,
         testing::{Ending, account},
     },
     timer::Policy,
@@ -23,7 +23,14 @@ fn tested(source: &str, setup: &Setup) -> Vec<TestReport> {
     let (usage, module) = Module::load(source, &setup.params.actors, BUDGET);
     let module = module.unwrap_or_else(|error| panic!("{error}\n{source}"));
     let suite = Suite::new(source, (&usage, &module), setup).unwrap();
-    module.tests().iter().map(|test| suite.test(&test.name, BUDGET)).collect()
+    let run = |test: &Handler| match Property::of(&module, test).unwrap() {
+        None => suite.test(&test.name, BUDGET),
+        Some(property) => {
+            let campaign = Campaign { inputs: 32, seed: 0 };
+            suite.property(&property, BUDGET, campaign, || false).unwrap().report
+        }
+    };
+    module.tests().iter().map(run).collect()
 }
 
 /// Runs the only test of a module, which must pass.

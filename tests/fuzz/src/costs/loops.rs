@@ -503,6 +503,9 @@ pub(super) const LOOPS: &[Case] = &[
         "mock.advance(1)",
     ),
     ("mock.advance, none", "", "mock.advance(1000)"),
+    ("mock.assume", "", "mock.assume(True)"),
+    ("mock.bound", "x = 1 << 4095", "mock.bound(x, 3, 1 << 4000)"),
+    ("mock.bound, short", "", "mock.bound(1000, 3, 10)"),
     ("mock.fails", "", "mock.fails('nothing')"),
     (
         "mock.fails after effects",

@@ -36,8 +36,8 @@ impl<'a> Compiler<'a, '_> {
             if scope.define(name) as usize != listed.len() {
                 return self.refuse(at(parameter), format!("the parameter {name} appears twice"));
             }
-            let name = self.symbol(name);
-            listed.push(Parameter { name, kind, default, annotation });
+            let (name, offset) = (self.symbol(name), at(parameter));
+            listed.push(Parameter { name, kind, default, annotation, offset });
         }
         // Defaults and types are evaluated when the function is made, not when it is called.
         self.expressions_of(&defaults)?;
