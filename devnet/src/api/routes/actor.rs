@@ -203,7 +203,16 @@ pub(super) fn try_call(
     request: DryRunRequest,
 ) -> Result<DryRun, ApiError> {
     let DryRunRequest {
-        sender, handler, payload, value, cycles, cells, timer_allowance, at, ..
+        sender,
+        handler,
+        payload,
+        value,
+        cycles,
+        cells,
+        timer_allowance,
+        at,
+        source: code,
+        ..
     } = request;
     let state = match at {
         None => view.state.clone(),
@@ -213,6 +222,11 @@ pub(super) fn try_call(
     let sender = view.resolve("account", &sender)?;
     let asks = handler == AGENT_HANDLER && request.ask_agent != Some(false);
     if asks && !has_handler(&state, &known, AGENT_HANDLER) {
+        if code.is_some() {
+            let what =
+                "a gas bidding agent is asked with its own code, and not with another source";
+            return Err(ApiError::bad_request(what).hint("deploy the source, and ask that actor"));
+        }
         let trial = AgentTrial { owner: sender, agent: actor, given: context(&payload.0.0)? };
         let ran = engine_dry_run_agent(&state, &trial);
         return Ok(told(ran, (actor, handler, sender), state.height()));
@@ -227,7 +241,7 @@ pub(super) fn try_call(
     };
     let (payload, value) = (payload.0.0, value.0);
     let timer_allowance = timer_allowance.map_or(Wei::new(u128::MAX), |amount| amount.0);
-    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
+    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance, code };
     let machine = machines::of(state.params());
     let machine = machine.map_err(|error| ApiError::internal(error.to_string()))?;
     // One at a time, because a call may take a gigabyte of stack.

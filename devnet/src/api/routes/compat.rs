@@ -90,6 +90,7 @@ fn read_handler(view: &View, text: &str, query: ReadQuery) -> Result<DryRun, Api
         at: None,
         ask_agent: Some(false),
         trace: None,
+        source: None,
     };
     actor::try_call(view, &address.to_string(), request)
 }

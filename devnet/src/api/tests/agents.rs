@@ -60,6 +60,7 @@ impl Devnet {
             at: None,
             ask_agent: None,
             trace: None,
+            source: None,
         };
         self.client.dry_run(&agent.to_string(), &request).await
     }

@@ -433,6 +433,7 @@ async fn a_dry_run_shows_what_timers_would_take_from_the_caller() {
             at: None,
             ask_agent: None,
             trace: None,
+            source: None,
         };
         devnet.client.dry_run(&clock, &request).await.unwrap()
     };
