@@ -18,6 +18,7 @@
 //! | `eval` | the loop, calls, operators |
 //! | `builtin` | what functions, methods, the host and `mock` do |
 //! | [`catalog`] | their names, for tests that sweep over all |
+//! | [`typed`] | what is typed at a prompt, as its statements |
 //! | [`testing`] | the chain that tests control |
 //! | [`Module`] | loading, calling, testing |
 
@@ -33,6 +34,7 @@ mod host;
 mod module;
 mod syntax;
 pub mod testing;
+pub mod typed;
 mod value;
 
 pub use effect::{Call, CallOutcome, Effect, JobRequest, Seed, TimerCall, World};

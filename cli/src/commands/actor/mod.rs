@@ -9,6 +9,7 @@ mod module;
 mod powers;
 mod pytest;
 mod python;
+pub(super) mod repl;
 mod show;
 pub(super) mod test;
 
@@ -78,6 +79,11 @@ pub enum Actor {
     /// Without --cycles and --cells the call is tried on the newest state first. If it would fail
     /// there, it is not sent; otherwise its limits are what the trial used and a quarter more.
     Call(call::Call),
+    /// A prompt inside an actor's module: expressions on its state, calls, its store
+    ///
+    /// What is typed is evaluated as a dry run, with the names of the module, and nothing of it is
+    /// sent. `:help` lists commands. Without a terminal, it reads lines and prints values.
+    Repl(repl::Repl),
     /// Replace an actor's code, for a test; its store stays, and `init` is not called
     ///
     /// Governance signs; a chain whose genesis refuses powers refuses it.
@@ -133,6 +139,7 @@ impl Actor {
             Self::SetCode(set) => set.run(cx).await,
             Self::SetState(set) => set.run(cx).await,
             Self::Call(call) => call.run(cx).await,
+            Self::Repl(repl) => repl.run(cx).await,
             Self::Logs(logs) => logs.run(cx).await,
         }
     }
