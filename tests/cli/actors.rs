@@ -2,7 +2,7 @@
 
 use crate::{
     answers::{self, account, answer, hash, sender, transaction},
-    support::{Answer, Fake, Request},
+    support::{Answer, Fake, Folder, Outcome, Request, outcome},
 };
 use cowboy_devnet::types::*;
 use cowboy_engine::{
@@ -377,4 +377,63 @@ fn a_log_is_followed() {
     assert_eq!(kinds, expected.map(|(height, kind)| (height.into(), kind.into())));
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// Runs a prompt at the actor on these lines.
+fn typed(fake: &Fake, args: &[&str], lines: &str) -> Outcome {
+    let file = fake.folder.path("lines");
+    fs::write(&file, lines).unwrap();
+    let mut command = fake.folder.command(&[&["actor", "repl", "0xac"], args].concat());
+    outcome(command.stdin(fs::File::open(file).unwrap()))
+}
+
+#[test]
+fn a_prompt_tries_the_module_with_what_is_typed() {
+    let fake = fake(TransactionStatus::Success);
+    let ended = typed(&fake, &["--from", "faucet"], "x = 1\nbump(x)\n:at 7\nx\n");
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "{\"n\":1}\n{\"n\":1}\n"), "{ended:?}");
+    let tried = fake.requests().into_iter().filter(|r| r.line.ends_with("/dry-run"));
+    let tried: Vec<DryRunRequest> =
+        tried.map(|request| serde_json::from_str(&request.body).unwrap()).collect();
+    let function =
+        |body: &str| Some(format!("{COUNTER}def repl__(ctx, repl___payload):\n    x = 1\n{body}"));
+    let expected = [(function(""), None), (function("    return (bump(x))\n"), None)];
+    let last = (function("    return (x)\n"), Some(7));
+    let asked: Vec<_> = tried.iter().map(|request| (request.source.clone(), request.at)).collect();
+    assert_eq!(asked, [&expected[..], &[last]].concat());
+    assert!(tried.iter().all(|request| request.sender == "faucet" && request.handler == "repl__"));
+    assert!(fake.requests().iter().all(|r| r.line != "POST /v1/transactions"));
+}
+
+#[test]
+fn a_prompt_refuses_what_it_can_tell_itself() {
+    let fake = fake(TransactionStatus::Success);
+    let check = |lines: &str, code: i32, expected: &str| {
+        let ended = typed(&fake, &[], lines);
+        assert_eq!((ended.code, ended.stderr.as_str()), (code, expected), "{lines}");
+    };
+    check(
+        "\n1 +\n",
+        6,
+        "error: SyntaxError: expected an expression (line 1, column 4)\n  line 2 of the input\n",
+    );
+    check(
+        ":halp",
+        2,
+        "error: there is no command :halp\n  line 1 of the input: did you mean `:help`?\n  \
+         list them: :help\n",
+    );
+    let missing = typed(&fake, &[], ":with missing.star");
+    assert!(missing.code == 3 && missing.stderr.contains("missing.star"), "{missing:?}");
+    assert!(fake.requests().iter().all(|r| !r.line.ends_with("/dry-run")));
+    let folder = &fake.folder;
+    let refused = folder.fails(2, &["actor", "call", "0xac", "bump", "--with-code", "next.star"]);
+    assert!(refused.contains("--dry-run"), "{refused}");
+}
+
+#[test]
+fn a_prompt_needs_a_devnet() {
+    let folder = Folder::new();
+    let refused = folder.fails(4, &["actor", "repl", "counter"]);
+    assert!(refused.starts_with("error: no devnet is running"), "{refused}");
 }

@@ -47,6 +47,7 @@ mod provers;
 mod pvm;
 mod python;
 mod refusals;
+mod repl;
 mod report;
 mod room;
 mod runners;

@@ -426,6 +426,7 @@ impl Command {
             Self::Node(node) => node.run(cx),
             Self::Chain(chain) => ask(cx, chain.run(cx)),
             Self::Account(account) => ask(cx, account.run(cx)),
+            Self::Actor(actor::Actor::Repl(repl)) => to_end(repl.run(cx)),
             Self::Actor(actor) => ask(cx, actor.run(cx)),
             Self::Timer(timer) => ask(cx, timer.run(cx)),
             Self::Runner(runner) => runner.run(cx),

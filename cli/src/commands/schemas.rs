@@ -117,6 +117,16 @@ const ALL: &[(&str, Prints)] = &[
     ("actor set-state", Json(&[one::<api::Transaction>()])),
     ("actor call", Json(&[one::<actor::call::Called>(), one::<api::DryRun>()])),
     ("actor profile", Json(&[one::<actor::profile::Profiled>()])),
+    (
+        "actor repl",
+        // What is typed, `:call`, `:try`; `:store` and `:handlers`.
+        Json(&[
+            one::<actor::repl::answer::Evaluated>(),
+            one::<actor::call::Called>(),
+            one::<api::DryRun>(),
+            one::<api::Actor>(),
+        ]),
+    ),
     ("actor logs", Json(&[many::<api::ActorLine>(), one::<api::ActorLine>()])),
     ("timer schedule", Json(&[one::<timer::schedule::Scheduled>()])),
     ("timer ls", Json(&[many::<api::TimerSummary>()])),

@@ -132,6 +132,10 @@ fn command_lines_parse() {
     refuse("cowboyctl -o xml devnet ls");
     refuse("cowboyctl actor");
     refuse("cowboyctl actor deploy");
+    check("cowboyctl actor call 0x12ab bump --dry-run --with-code next.star");
+    check("cowboyctl actor repl 0x12ab --from faucet --with-code next.star --keep-going");
+    refuse("cowboyctl actor repl");
+    refuse("cowboyctl actor call 0x12ab bump --with-code next.star");
     refuse("cowboyctl actor call 0x12");
     refuse("cowboyctl actor call 0x12 bump --at 3");
     refuse("cowboyctl actor call 0x12 bump --value lots");

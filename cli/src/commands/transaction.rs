@@ -53,6 +53,11 @@ pub struct Acting {
 }
 
 impl Author {
+    /// The account with its own key.
+    pub const fn of(from: String) -> Self {
+        Self { from, acting: Acting { acting_as: None } }
+    }
+
     pub async fn signer(&self, devnet: &DevnetHome, client: &Client) -> Result<Signer, CliError> {
         match self.acting.signer(devnet, client).await? {
             Some(signer) => Ok(signer),

@@ -60,6 +60,14 @@ impl Ui {
         Self { filter: Some(Box::leak(Box::new(filter))), ..Self::new(format, false, false) }
     }
 
+    /// The same with JSON on one line, for a command that prints many documents.
+    pub const fn lined(self) -> Self {
+        match self.format {
+            Format::Json => Self { format: Format::Jsonl, ..self },
+            Format::Table | Format::Jsonl | Format::Yaml => self,
+        }
+    }
+
     pub fn is_for_people(self) -> bool {
         self.format == Format::Table && !self.quiet
     }

@@ -180,6 +180,11 @@ pub struct DryRunRequest {
     /// Python have no profile by line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<bool>,
+    /// A module to run in place of the actor's own, in the actor's language and within the limits
+    /// of a deployment; all else of the actor stays, `init` does not run, and loading the module is
+    /// not part of the usage, except in Python, where every call loads it (default: its own).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// The call to try of `GET /actor/{actor}/read_handler`.

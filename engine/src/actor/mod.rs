@@ -20,6 +20,7 @@
 //! | `builtin` | what functions, methods, the host and `mock` do |
 //! | `input` | arguments that are generated for tests with parameters |
 //! | [`catalog`] | their names, for tests that sweep over all |
+//! | [`typed`] | what is typed at a prompt, as its statements |
 //! | [`testing`] | the chain that tests control |
 //! | [`Module`] | loading, calling, testing |
 //! | [`Property`] | tests that run on many inputs, and the shrinking of those that fail |
@@ -39,6 +40,7 @@ pub mod profile;
 mod property;
 mod syntax;
 pub mod testing;
+pub mod typed;
 mod value;
 
 pub use effect::{Call, CallOutcome, Effect, JobRequest, Seed, TimerCall, World};

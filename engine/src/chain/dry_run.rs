@@ -38,6 +38,10 @@ pub struct Trial {
     /// The most that timers scheduled by the call may take from the sender.
     pub timer_allowance: Wei,
     pub traced: Traced,
+    /// Code to run in place of the actor's own, in the actor's language, as if it had been put
+    /// there before. All else of the actor stays, `init` does not run, and loading the code is not
+    /// part of the usage, except where every call loads it. `None` is the actor's own.
+    pub code: Option<String>,
 }
 
 /// The outcome of a dry run.
@@ -69,8 +73,17 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
 
 /// Executes `trial` in the block after `state`'s head. `pvm` runs actors in Python.
 pub fn dry_run_on(pvm: Option<&dyn Pvm>, state: &State, trial: &Trial) -> DryRun {
-    let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance, traced } =
-        *trial;
+    let Trial {
+        sender,
+        actor,
+        ref handler,
+        ref payload,
+        value,
+        budget,
+        timer_allowance,
+        traced,
+        ref code,
+    } = *trial;
     let place = BlockContext { traced, ..state.next_place(pvm, Hash::ZERO, Some(sender)) };
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
@@ -78,7 +91,7 @@ pub fn dry_run_on(pvm: Option<&dyn Pvm>, state: &State, trial: &Trial) -> DryRun
     let first = PendingCall { sender, to: actor, handler, payload, value };
     let ActorEffects {
         usage, language, result, log, deliveries, mut events, written, calls, ..
-    } = actors::call(&mut after, (&place, &ids), first, budget);
+    } = actors::call_on_code(&mut after, (&place, &ids), code.as_deref(), first, budget);
     let mut changes = Vec::new();
     if result.is_err() {
         events.clear();

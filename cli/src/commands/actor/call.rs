@@ -6,7 +6,7 @@
 //! is too small is not sent. A dry run without an allowance has no bound and shows what the call
 //! would need.
 
-use super::{address_of, failure, python, with_margin};
+use super::{address_of, failure, module::ModuleSource, python, with_margin};
 use crate::{
     args::HeightArg,
     commands::{
@@ -35,6 +35,7 @@ use cowboy_engine::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use std::{path::PathBuf, time::Duration};
 
 /// `actor call`.
 #[derive(Debug, Args)]
@@ -72,6 +73,10 @@ pub struct Call {
     /// With --dry-run: run on the state after this block, one of the last 256 [default: the newest]
     #[arg(long, value_name = "HEIGHT", requires = "dry_run")]
     at: Option<HeightArg>,
+    /// With --dry-run: run the module in this file in place of the actor's own, with the actor's
+    /// store and balance; its `init` is not called
+    #[arg(long, value_name = "FILE", requires = "dry_run")]
+    with_code: Option<PathBuf>,
     #[command(flatten)]
     inclusion: Inclusion,
 }
@@ -124,13 +129,61 @@ impl Document for Called {
 }
 
 impl Call {
+    /// A call as a transaction, with what a trial uses and a margin.
+    pub const fn of(
+        actor: String,
+        handler: String,
+        payload: Option<String>,
+        from: String,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            actor,
+            handler,
+            payload: python::CallPayload::of(payload),
+            value: Wei::ZERO,
+            author: Author::of(from),
+            cycles: None,
+            cells: None,
+            timer_allowance: None,
+            dry_run: false,
+            trace: false,
+            at: None,
+            with_code: None,
+            inclusion: Inclusion { timeout },
+        }
+    }
+
+    /// The same call as a dry run that shows every call, on the state after this block.
+    pub fn traced(self, at: Option<HeightArg>) -> Self {
+        Self { dry_run: true, trace: true, at, ..self }
+    }
+
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let source = match &self.with_code {
+            Some(file) => {
+                let source = ModuleSource::read(file)?;
+                let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+                let known = cx.client()?.actor(&self.actor, &query).await?;
+                Some(source.in_place_of(python::language(&known.language))?)
+            }
+            None => None,
+        };
+        self.run_on(cx, source).await
+    }
+
+    /// Runs the call; a dry run, on this module in place of the actor's own.
+    pub async fn run_on(self, cx: &Context, source: Option<String>) -> Result<(), CliError> {
         let (devnet, client) = cx.devnet_and_client()?;
         let payload = self.payload.bytes(&client, &self.actor).await?;
         if self.dry_run || self.trace {
-            let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
+            let tried = TriedCode { source: source.as_deref(), ask_agent: true };
+            let tried = self.try_on(&client, &payload, self.timer_allowance, tried).await?;
             cx.ui.document(&tried)?;
             if let Err(error) = succeeded(&tried) {
+                if source.is_some() {
+                    return Err(error);
+                }
                 return Err(self.meant(&client, &payload, &tried, error).await);
             }
             let cost = cost_to_caller(&tried);
@@ -173,7 +226,7 @@ impl Call {
             return Ok(Budget { cycles, cells });
         }
         let allowance = self.timer_allowance.unwrap_or(Wei::ZERO);
-        let tried = self.try_on(client, payload, Some(allowance), false).await?;
+        let tried = self.try_on(client, payload, Some(allowance), TriedCode::default()).await?;
         if let Err(error) = succeeded(&tried) {
             let nothing = "nothing was sent; to send it anyway, give --cycles and --cells";
             return Err(self.meant(client, payload, &tried, error.hint(nothing)).await);
@@ -196,7 +249,7 @@ impl Call {
         };
         if said("PayerNotWilling") {
             // Without an answer, keep the error unchanged.
-            let free = self.try_on(client, payload, None, false).await;
+            let free = self.try_on(client, payload, None, TriedCode::default()).await;
             let cost = free.map_or(Wei::ZERO, |free| cost_to_caller(&free));
             return if cost.is_zero() { error } else { error.hint(allowance::hint(cost)) };
         }
@@ -213,15 +266,13 @@ impl Call {
         })
     }
 
-    /// What the call would do with this allowance for timers; `None` is unlimited. With
-    /// `ask_agent`, an agent's function, which no transaction can call, is called as the chain
-    /// calls it.
+    /// What the call would do with this allowance for timers; `None` is unlimited.
     async fn try_on(
         &self,
         client: &Client,
         payload: &[u8],
         timer_allowance: Option<Wei>,
-        ask_agent: bool,
+        TriedCode { source, ask_agent }: TriedCode<'_>,
     ) -> Result<DryRun, CliError> {
         let request = DryRunRequest {
             sender: self.author.account().to_owned(),
@@ -235,9 +286,19 @@ impl Call {
             ask_agent: Some(ask_agent),
             trace: Some(self.trace),
             profile: None,
+            source: source.map(str::to_owned),
         };
         Ok(client.dry_run(&self.actor, &request).await?)
     }
+}
+
+/// The code that a dry run runs.
+#[derive(Debug, Clone, Copy, Default)]
+struct TriedCode<'a> {
+    /// A module in place of the actor's own.
+    source: Option<&'a str>,
+    /// Whether an agent's function, which no transaction can call, is called as the chain calls it.
+    ask_agent: bool,
 }
 
 fn cost_to_caller(tried: &DryRun) -> Wei {

@@ -12,6 +12,7 @@ pub(super) mod profile;
 mod property;
 mod pytest;
 mod python;
+pub(super) mod repl;
 mod show;
 pub(super) mod test;
 
@@ -88,6 +89,11 @@ pub enum Actor {
     /// It runs as a dry run. Each line of the modules that it calls has its cycles and cells, which
     /// add up to the call's usage. An actor in Python has one row for each handler.
     Profile(profile::ProfileCall),
+    /// A prompt inside an actor's module: expressions on its state, calls, its store
+    ///
+    /// What is typed is evaluated as a dry run, with the names of the module, and nothing of it is
+    /// sent. `:help` lists commands. Without a terminal, it reads lines and prints values.
+    Repl(repl::Repl),
     /// Replace an actor's code, for a test; its store stays, and `init` is not called
     ///
     /// Governance signs; a chain whose genesis refuses powers refuses it.
@@ -144,6 +150,7 @@ impl Actor {
             Self::SetCode(set) => set.run(cx).await,
             Self::SetState(set) => set.run(cx).await,
             Self::Call(call) => call.run(cx).await,
+            Self::Repl(repl) => repl.run(cx).await,
             Self::Logs(logs) => logs.run(cx).await,
         }
     }

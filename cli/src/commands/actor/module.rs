@@ -1,13 +1,13 @@
 //! A module's file, loaded in the same way as on the chain.
 
-use super::failure;
+use super::{failure, python};
 use crate::{
     args,
     error::{CliError, Exit},
 };
 use cowboy_engine::{
     actor::{ActorParams, Budget, Error, Module, Position, Usage},
-    chain::actors::load,
+    chain::{Language, actors::load},
     fees::meter,
 };
 use std::path::{Path, PathBuf};
@@ -38,6 +38,19 @@ impl ModuleSource {
                 .hint("see one: examples/actors, or docs/actors.md"));
         }
         Ok(Self { file: file.to_owned(), text })
+    }
+
+    /// The text, to run in place of a module in this language.
+    pub fn in_place_of(self, language: Language) -> Result<String, CliError> {
+        if python::is_python(&self.file) == (language == Language::Python) {
+            return Ok(self.text);
+        }
+        let (name, end) = match language {
+            Language::Python => ("Python", "ends in .py"),
+            Language::Starlark => ("the dialect of docs/actors.md", "does not end in .py"),
+        };
+        let what = format!("{}: the actor is in {name}", self.file());
+        Err(CliError::new(Exit::Usage, what).hint(format!("name a file that {end}")))
     }
 
     pub fn file(&self) -> String {

@@ -107,6 +107,7 @@ impl ProfileCall {
             ask_agent: Some(false),
             trace: None,
             profile: Some(true),
+            source: None,
         };
         let tried = client.dry_run(&self.actor, &request).await?;
         let names = Names::of(&client, &tried.calls).await?;

@@ -49,6 +49,14 @@ pub fn is_python(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
+/// The language with this name.
+pub fn language(name: &str) -> Language {
+    match name == Language::Python.name() {
+        true => Language::Python,
+        false => Language::Starlark,
+    }
+}
+
 impl PythonOptions {
     /// The deployment of a module, and how much it may use.
     pub fn deployment(self, source: String) -> Result<(DeployPython, Budget), CliError> {
@@ -93,6 +101,11 @@ pub struct CallPayload {
 }
 
 impl CallPayload {
+    /// A payload in the form of the argument.
+    pub const fn of(payload: Option<String>) -> Self {
+        Self { payload, payload_json: None, payload_text: None, payload_hex: None }
+    }
+
     /// The bytes for a handler of `actor`: for an actor in Python, JSON becomes the CBOR that its
     /// handlers read.
     pub async fn bytes(&self, client: &Client, actor: &str) -> Result<Vec<u8>, CliError> {

@@ -208,14 +208,14 @@ fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> St
     }
 }
 
-fn result(value: Option<&Value>) -> String {
+pub fn result(value: Option<&Value>) -> String {
     value.map_or_else(|| "null".to_owned(), Value::to_string)
 }
 
 /// The longest value shown in a table, in characters; JSON output is not cut.
 const VALUE_CHARS: usize = 80;
 
-fn brief(value: &Value) -> String {
+pub fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -214,6 +214,7 @@ pub(super) fn try_call(
         ask_agent,
         trace,
         profile,
+        source: code,
     } = request;
     let state = match at {
         None => view.state.clone(),
@@ -223,6 +224,11 @@ pub(super) fn try_call(
     let sender = view.resolve("account", &sender)?;
     let asks = handler == AGENT_HANDLER && ask_agent != Some(false);
     if asks && !has_handler(&state, &known, AGENT_HANDLER) {
+        if code.is_some() {
+            let what =
+                "a gas bidding agent is asked with its own code, and not with another source";
+            return Err(ApiError::bad_request(what).hint("deploy the source, and ask that actor"));
+        }
         let trial = AgentTrial { owner: sender, agent: actor, given: context(&payload.0.0)? };
         let ran = engine_dry_run_agent(&state, &trial);
         return Ok(told(ran, (actor, handler, sender), state.height()));
@@ -242,7 +248,8 @@ pub(super) fn try_call(
         (_, Some(true)) => Traced::Calls,
         _ => Traced::Nothing,
     };
-    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance, traced };
+    let trial =
+        Trial { sender, actor, handler, payload, value, budget, timer_allowance, traced, code };
     let machine = machines::of(state.params());
     let machine = machine.map_err(|error| ApiError::internal(error.to_string()))?;
     // One at a time, because a call may take a gigabyte of stack.

@@ -91,6 +91,7 @@ fn read_handler(view: &View, text: &str, query: ReadQuery) -> Result<DryRun, Api
         ask_agent: Some(false),
         trace: None,
         profile: None,
+        source: None,
     };
     actor::try_call(view, &address.to_string(), request)
 }

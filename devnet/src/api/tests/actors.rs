@@ -83,6 +83,7 @@ fn trial(handler: &str, at: Option<u64>) -> DryRunRequest {
         ask_agent: None,
         trace: None,
         profile: None,
+        source: None,
     }
 }
 
@@ -254,6 +255,29 @@ async fn a_dry_run_reads_any_recent_state_and_changes_none() {
     check(run("read", Some(9)).await, ErrorCode::NotFound, "not final yet").await;
     check(run("read", Some(0)).await, ErrorCode::NotFound, "no actor at").await;
     assert_eq!(devnet.state.root(), root);
+}
+
+#[tokio::test]
+async fn a_dry_run_takes_other_code() {
+    let mut devnet = Devnet::new().await;
+    let actor = devnet.deploy();
+    devnet.call(actor, "bump", "");
+    let run = async |source: &str, handler: &str| {
+        let request = DryRunRequest { source: Some(source.to_owned()), ..trial(handler, None) };
+        devnet.client.dry_run(&actor.to_string(), &request).await
+    };
+    let source = "def twice(ctx, payload):\n    return 2 * pvm_host.get_state(\"n\")\n";
+    let tried = run(source, "twice").await.unwrap();
+    assert_eq!((tried.result, tried.usage.by_cause.loading), (Some(json!(2)), 0));
+    let gone = run(source, "bump").await.unwrap();
+    assert!(gone.message.unwrap().starts_with("UnknownHandler"));
+    let refused = run("def twice(ctx, payload):\n    return nothing\n", "twice").await.unwrap();
+    assert_eq!(refused.error.as_deref(), Some("ModuleRefused"));
+    assert!(refused.message.unwrap().contains("(at 2:12)"));
+    let agent = run(source, "getGasBid").await.unwrap_err();
+    assert_eq!(agent.code(), Some(ErrorCode::BadRequest), "{agent}");
+    let long = run(&"#".repeat(3 << 20), "twice").await.unwrap_err();
+    assert!(long.to_string().contains("the body is longer than"), "{long}");
 }
 
 #[tokio::test]

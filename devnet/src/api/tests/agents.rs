@@ -61,6 +61,7 @@ impl Devnet {
             ask_agent: None,
             trace: None,
             profile: None,
+            source: None,
         };
         self.client.dry_run(&agent.to_string(), &request).await
     }

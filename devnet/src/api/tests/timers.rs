@@ -434,6 +434,7 @@ async fn a_dry_run_shows_what_timers_would_take_from_the_caller() {
             ask_agent: None,
             trace: None,
             profile: None,
+            source: None,
         };
         devnet.client.dry_run(&clock, &request).await.unwrap()
     };

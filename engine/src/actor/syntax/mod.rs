@@ -18,6 +18,7 @@ pub(super) use code::{
 };
 pub(super) use compile::compile;
 pub(super) use lines::Lines;
+pub(super) use parse::explain;
 pub(super) use scan::{plain, scan};
 
 /// Stack for parsing and compiling a module within the limits: some 300 bytes times six frames

@@ -16,7 +16,7 @@ pub(super) fn parse_module(lines: &Lines) -> Result<Parsed<ModModule>, Fault> {
 }
 
 /// The parser's error, in this language's terms.
-fn explain(error: &ParseError) -> String {
+pub(in crate::actor) fn explain(error: &ParseError) -> String {
     match &error.error {
         ParseErrorType::ExpectedToken { expected, found } => {
             format!("expected {}, found {}", named(*expected), named(*found))

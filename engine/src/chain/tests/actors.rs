@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    actor::Budget,
+    actor::{Budget, Usage},
     chain::actors::{RELOAD_BLOCKS, SMALL_LOADING, load},
     primitives::{Cells, Cycles},
 };
@@ -496,6 +496,7 @@ fn a_dry_run_says_what_the_call_will_do() {
         budget: PLENTY,
         timer_allowance: Wei::ZERO,
         traced: Traced::Calls,
+        code: None,
     };
     let order = format!(r#"{{"to":"{counter}","handler":"bump","payload":""}}"#);
     let (before, root) = (chain.state.clone(), chain.state.root());
@@ -553,6 +554,54 @@ fn a_dry_run_says_what_the_call_will_do() {
     let then = dry_run(&before, &trial(counter, "read", "", Wei::ZERO));
     let now = dry_run(&chain.state, &trial(counter, "read", "", Wei::ZERO));
     assert_eq!((then.result, now.result), (Ok(b"0".to_vec()), Ok(b"1".to_vec())));
+}
+
+#[test]
+fn a_dry_run_on_other_code_sees_the_actors_store_and_changes_nothing_else() {
+    let mut chain = chain();
+    let (relay, counter) = (chain.deploy(RELAY), chain.deploy(COUNTER));
+    let twin = chain.deploy(COUNTER);
+    chain.call(counter, "bump", "");
+    let trial = |actor, handler: &str, payload: &str, code: Option<&str>| Trial {
+        sender: key("alice").address(),
+        actor,
+        handler: handler.to_owned(),
+        payload: payload.as_bytes().to_vec(),
+        value: Wei::ZERO,
+        budget: PLENTY,
+        timer_allowance: Wei::ZERO,
+        traced: Traced::Calls,
+        code: code.map(str::to_owned),
+    };
+    let next = "def init(ctx, payload):\n    pvm_host.set_state(\"n\", 0)\n\
+                def bump(ctx, payload):\n    n = pvm_host.get_state(\"n\", 0) + 10\n    \
+                pvm_host.set_state(\"n\", n)\n    return n\n";
+    let root = chain.state.root();
+    let tried = dry_run(&chain.state, &trial(counter, "bump", "", Some(next)));
+    assert_eq!((tried.result, tried.usage.loading), (Ok(b"11".to_vec()), 0));
+    assert_eq!(tried.changes.len(), 1);
+    // Another actor of the same code keeps it, and a message to it runs it.
+    let tried = dry_run(&chain.state, &trial(twin, "bump", "", None));
+    assert_eq!(tried.result, Ok(b"1".to_vec()));
+    let order = format!(r#"{{"to":"{counter}","handler":"bump","payload":""}}"#);
+    let forward = format!("{RELAY}\nMORE = 1\n");
+    let tried = dry_run(&chain.state, &trial(relay, "relay", &order, Some(&forward)));
+    assert_eq!(tried.calls[1].result.as_deref(), Ok(&b"2"[..]));
+    // The same code is the same call.
+    let own = dry_run(&chain.state, &trial(counter, "bump", "", None));
+    assert_eq!(dry_run(&chain.state, &trial(counter, "bump", "", Some(COUNTER))), own);
+    let check = |code: &str, expected: &str| {
+        let tried = dry_run(&chain.state, &trial(counter, "bump", "", Some(code)));
+        let error = tried.result.unwrap_err().to_string();
+        assert!(error.starts_with("ModuleRefused: ") && error.contains(expected), "{error}");
+        assert_eq!((tried.usage, tried.deliveries, tried.changes.len()), (Usage::default(), 0, 0));
+    };
+    check("def bump(ctx, payload):\n    return (1,\n", "(at 2:12)");
+    check("x = nothing\n", "(at 1:5)");
+    check(&"#".repeat(70_000), "bytes of source: at most 65536, got 70000");
+    let nowhere = dry_run(&chain.state, &trial(Address([9; 20]), "bump", "", Some(next)));
+    assert!(nowhere.result.unwrap_err().to_string().starts_with("UnknownActor: "));
+    assert_eq!(chain.state.root(), root);
 }
 
 #[test]

@@ -397,6 +397,33 @@ fn both_languages_call_each_other() {
 }
 
 #[test]
+fn a_dry_run_on_other_code_loads_it_in_the_actors_language() {
+    let mut chain = chain();
+    let actor = chain.deploy_python("one", Wei::ZERO);
+    let tried = |code: Option<String>| {
+        let trial = Trial {
+            sender: key("alice").address(),
+            actor,
+            handler: "raise".to_owned(),
+            payload: Vec::new(),
+            value: Wei::ZERO,
+            budget: PLENTY,
+            timer_allowance: Wei::ZERO,
+            traced: Traced::Nothing,
+            code,
+        };
+        dry_run_on(chain.pvm.as_deref(), &chain.state, &trial)
+    };
+    let (own, other) = (tried(None), tried(Some("two".to_owned())));
+    assert_eq!(own, other);
+    assert_eq!((other.language, other.usage.loading), (Language::Python, INSTANCE_CYCLES));
+    let broken = tried(Some("broken".to_owned())).result.unwrap_err().to_string();
+    assert!(broken.starts_with("SyntaxError: no module"), "{broken}");
+    let long = tried(Some("#".repeat(70_000))).result.unwrap_err().to_string();
+    assert!(long.starts_with("SourceTooLong: "), "{long}");
+}
+
+#[test]
 fn a_trace_has_the_calls_inside_calls() {
     let mut chain = chain();
     let [first, second] = ["one", "two"].map(|source| chain.deploy_python(source, Wei::ZERO));
@@ -411,6 +438,7 @@ fn a_trace_has_the_calls_inside_calls() {
             budget: PLENTY,
             timer_allowance: Wei::ZERO,
             traced: Traced::Calls,
+            code: None,
         };
         dry_run_on(chain.pvm.as_deref(), &chain.state, &trial)
     };

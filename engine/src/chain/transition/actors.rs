@@ -42,6 +42,7 @@ use crate::{
         state::{MoneyError, State},
         transaction::SetCode,
     },
+    fees::meter,
     job::{
         document,
         json::Json,
@@ -268,6 +269,62 @@ pub(in crate::chain) fn call(
     let result = Calls::new(state, (place, ids), budget, &mut done).all(first);
     done.result = result;
     done
+}
+
+/// Like [`call`], but the actor runs `code`, if there is any. A code that does not load is the
+/// call's failure.
+pub(in crate::chain) fn call_on_code(
+    state: &mut State,
+    at: (&BlockContext<'_>, &Ids),
+    code: Option<&str>,
+    first: PendingCall,
+    budget: Budget,
+) -> ActorEffects {
+    if let Some(source) = code
+        && let Err(failure) = replace_code(state, at.0.height, first.to, source)
+    {
+        let mut done = ActorEffects::new(first.to);
+        done.language = state.language(&first.to);
+        done.result = Err(failure.into());
+        return done;
+    }
+    call(state, at, first, budget)
+}
+
+/// Replaces the code of an actor and nothing else of it. Loading is bounded as in a block, and paid
+/// for already. An actor in Python is loaded by its call.
+fn replace_code(
+    state: &mut State,
+    height: Height,
+    address: Address,
+    source: &str,
+) -> Result<(), FailureKind> {
+    // The call says that there is no such actor.
+    let Some(before) = state.actor(&address).copied() else { return Ok(()) };
+    let language = state.language(&address);
+    let code = ActorCode::hash(language, source);
+    let (loaded, after) = match language {
+        Language::Starlark => {
+            let (cycles, cells) = (meter::MAX_BLOCK_CYCLES, meter::MAX_BLOCK_CELLS);
+            let (usage, loaded) = load(source, &state.params.actors, Budget { cycles, cells });
+            let module = loaded?;
+            let (retained, loading) = (module.retained(), usage.cycles());
+            let after = Actor { code, retained, loading, loaded_at: height, ..before };
+            (ActorCode::loaded(source, module), after)
+        }
+        Language::Python => {
+            let (got, limit) = (source.len() as u64, state.params.actors.limits.source);
+            if got > limit {
+                return Err(FailureKind::SourceTooLong { got, limit });
+            }
+            (ActorCode::new(language, source.to_owned()), Actor { code, ..before })
+        }
+    };
+    if !state.code.contains_key(&code) {
+        state.code.insert(code, loaded);
+    }
+    state.actors.insert(address, after);
+    Ok(())
 }
 
 /// Applies the effects of a call of `actor` that ran elsewhere, and delivers all messages that

@@ -804,6 +804,11 @@ class DryRunRequest(TypedDict):
     """The handler's argument (default: empty)."""
     sender: str
     """The caller, by name or address."""
+    source: NotRequired[str | None]
+    """A module to run in place of the actor's own, in the actor's language and within the limits of
+    a deployment; all else of the actor stays, `init` does not run, and loading the module is not
+    part of the usage, except in Python, where every call loads it (default: its own).
+    """
     timer_allowance: NotRequired["Amount | None"]
     """The most wei that timers scheduled under it may ever take from the sender (default:
     unlimited, so that the events `TimerScheduled` show how much they need).
