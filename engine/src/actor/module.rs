@@ -184,7 +184,7 @@ impl Module {
     /// Keeps what a machine has recorded.
     fn keep(&self, machine: &mut Machine<'_>) {
         if let (Some(recorder), Some(tracker)) = (&self.recorder, machine.tracker.take()) {
-            recorder.end(tracker, machine.meter.spent());
+            recorder.end(*tracker, machine.meter.spent());
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     syntax::{Op, Program},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -113,10 +113,10 @@ struct Places(Vec<(u32, bool)>);
 impl Places {
     fn of(program: &Program) -> Self {
         let mut places = Vec::with_capacity(program.ops.len());
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for (pc, code) in (0..program.ops.len()).zip(program.owners()) {
             let line = program.position(pc).line;
-            let first = moves(program.ops[pc]) && seen.insert((code, line), ()).is_none();
+            let first = moves(program.ops[pc]) && seen.insert((code, line));
             places.push((line, first));
         }
         Self(places)
@@ -163,7 +163,7 @@ impl LineRecorder {
         })
     }
 
-    pub(super) fn end(&self, mut tracker: Box<Tracker>, spent: Spent) {
+    pub(super) fn end(&self, mut tracker: Tracker, spent: Spent) {
         tracker.count(spent);
         self.record.lock().unwrap_or_else(PoisonError::into_inner).add(tracker.record);
     }

@@ -455,6 +455,19 @@ Bytes: TypeAlias = str
 """a byte string: 0x and an even number of hex digits"""
 
 
+class CallProfile(TypedDict):
+    """What the lines of a call spent. Together with the cycles for loading they add up to its
+    usage.
+    """
+
+    outside_cells: int
+    """Cells that belong to no line: those of the result."""
+    outside_cycles: int
+    """Cycles that belong to no line: finding the handler, and its result as JSON."""
+    spots: "list[ProfileSpot]"
+    """Lines by call stack, in the order in which they were first reached."""
+
+
 class Candidate(TypedDict):
     """A registered runner and the result of its filters."""
 
@@ -802,6 +815,10 @@ class DryRunRequest(TypedDict):
     """The handler."""
     payload: NotRequired["Bytes"]
     """The handler's argument (default: empty)."""
+    profile: NotRequired[bool | None]
+    """Whether to tell every call with what each line of its module spent (default: no). Actors in
+    Python have no profile by line.
+    """
     sender: str
     """The caller, by name or address."""
     source: NotRequired[str | None]
@@ -2019,6 +2036,25 @@ PresenceStanding: TypeAlias = Literal["present", "absent", "stale", "halted", "u
 """Whether the next draw finds a runner present."""
 
 
+class ProfileSpot(TypedDict):
+    """A line of a function, as part of a call stack."""
+
+    by: NotRequired[int | None]
+    """The index of the line that called the function, which is lower than this one's; absent for
+    the handler itself.
+    """
+    cells: int
+    """Likewise cells."""
+    cycles: int
+    """Cycles spent in it, without functions of the module that it called."""
+    function: str
+    """The function."""
+    line: int
+    """The line of the source, from 1."""
+    times: int
+    """How often the line's first operation ran."""
+
+
 class ProofCounts(TypedDict):
     """The number of proofs in each stage."""
 
@@ -3026,6 +3062,10 @@ class TracedCall(TypedDict):
     """Whether it ran inside that call; otherwise it was a message, delivered afterwards."""
     payload: Any
     """The handler's argument; of a long one, the beginning."""
+    profile: NotRequired["CallProfile | None"]
+    """What each of its lines spent, if the request asks for it; absent for an actor in Python, and
+    for calls after those with 16,384 entries in all.
+    """
     result: NotRequired[Any]
     """What it returned; of a long value, the beginning. Absent if it failed."""
     sender: "Address"
