@@ -3,7 +3,7 @@
 use super::{
     super::{
         gas::Spent,
-        profile::{CoveredBranch, Profile},
+        profile::{CoveredBranch, MOST_SPOTS, Profile},
     },
     *,
 };
@@ -103,19 +103,15 @@ fn a_spot_has_the_lines_that_called_it() {
 }
 
 #[test]
-fn recursion_without_a_pattern_fills_no_memory() {
-    let branches = (0..12).map(|n| format!("    if n % {} == 0: return f(n // 2 + {n})\n", n + 2));
-    let body: String = branches.collect();
-    let source = format!(
-        "def f(n):\n    if n < 3: return g(n)\n{body}    return f(n - 1)\n\n\
-         def g(n):\n    return n\n\n\
-         def work(ctx, payload):\n    for n in range(3000):\n        f(n)\n"
-    );
-    let module = load(&source).unwrap().recorded();
+fn stacks_beyond_the_limit_count_for_their_callers() {
+    let source = "def f(n):\n    if n == 0:\n        return 0\n    a = f(n - 1)\n    \
+                  b = f(n - 1)\n    return a + b\n\ndef work(ctx, payload):\n    return f(14)\n";
+    let module = load(source).unwrap().recorded();
     let budget = Budget { cycles: 1 << 40, ..BUDGET };
     let outcome = call_with(&Fixed::default(), &module, "work", b"", budget);
+    assert_eq!(outcome.result, Ok(b"0".to_vec()));
     let profile = module.profile().unwrap();
-    assert!(profile.spots.len() <= 16_384, "{}", profile.spots.len());
+    assert_eq!(profile.spots.len(), MOST_SPOTS);
     assert_eq!(total(&profile).cycles, outcome.usage.cycles());
 }
 
