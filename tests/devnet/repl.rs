@@ -274,11 +274,13 @@ fn a_person_types_at_a_terminal() {
     let (status, _) = terminal.ended();
     assert!(status.success());
 
-    let mut terminal = Terminal::start(home.command(&["actor", "repl", &actor]), 80, 24);
-    terminal.see("> ");
-    terminal.signal(Signal::INT);
-    let (status, _) = terminal.ended();
-    assert_eq!(status.code(), Some(130));
+    for end in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut terminal = Terminal::start(home.command(&["actor", "repl", &actor]), 80, 24);
+        terminal.see("> ");
+        terminal.signal(end);
+        let (status, _) = terminal.ended();
+        assert_eq!(status.code(), Some(130), "{end:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Coverage of actors by their tests, in the format of lcov.
 
-use crate::error::{CliError, Exit};
+use crate::{
+    error::{CliError, Exit},
+    output::share,
+};
 use cowboy_engine::actor::Coverage;
 use serde::Serialize;
 use std::{fmt::Write as _, fs, path::Path};
@@ -39,10 +42,7 @@ impl Covered {
         let Self { hit, all } = self;
         match all {
             0 => format!("no {of}"),
-            _ => {
-                let tenths = hit * 1_000 / all;
-                format!("{hit} of {all} {of} ({}.{} %)", tenths / 10, tenths % 10)
-            }
+            _ => format!("{hit} of {all} {of} ({})", share(hit as u64, all as u64)),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     complete,
     context::Context,
     error::{CliError, Exit},
-    output::{Document, any_table, fields, paragraphs, short},
+    output::{Document, any_table, fields, paragraphs, share, short},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -239,17 +239,15 @@ fn folded(calls: &[TracedCall], names: &Names) -> String {
 impl Document for Profiled {
     fn text(&self) -> String {
         let several = self.lines.iter().any(|line| line.actor != self.actor);
-        let all = self.cycles.max(1);
         let mut header =
             vec![">cycles", ">share", ">cells", ">times", ">line", "function", "source"];
         if several {
             header.insert(4, "actor");
         }
         let rows = self.lines.iter().take(self.shown).map(|line| {
-            let share = u128::from(line.cycles) * 1_000 / u128::from(all);
             let mut row = vec![
                 line.cycles.to_string(),
-                format!("{}.{} %", share / 10, share % 10),
+                share(line.cycles, self.cycles),
                 line.cells.to_string(),
                 line.times.to_string(),
                 line.line.map(|line| line.to_string()).unwrap_or_default(),

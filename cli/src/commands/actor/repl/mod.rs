@@ -65,6 +65,8 @@ impl Repl {
         let goes_on = is_typed || self.keep_going;
         // From now on a signal ends what is awaited, and not the process.
         let mut interrupts = signal(SignalKind::interrupt())?;
+        let mut terminations = signal(SignalKind::terminate())?;
+        let mut hangups = signal(SignalKind::hangup())?;
         cx.note_if_behind().await;
         let session = Session::new(cx, &self.actor, self.from, self.inclusion, is_typed).await?;
         let input = PromptInput::start(is_typed);
@@ -78,6 +80,9 @@ impl Repl {
             let next = tokio::select! {
                 next = prompt.next() => next,
                 _ = interrupts.recv() => Err(CliError::interrupted()),
+                // The terminal gets its mode back.
+                _ = terminations.recv() => return Err(CliError::interrupted()),
+                _ = hangups.recv() => return Err(CliError::interrupted()),
             };
             let error = match next {
                 Ok(Next::Line) => continue,
