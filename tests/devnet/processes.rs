@@ -135,6 +135,10 @@ fn a_runners_process_is_limited_steered_and_started_again() {
     assert_eq!(proc_line(able, "status", "Cpus_allowed_list:"), "0");
     assert!(has_limited_memory(able));
     let load = |name| home.json(&["runner", "backpressure", name]);
+    // A process stops answering before the devnet is told how it ended.
+    let logged = |line| {
+        wait_until(line, || home.run(&["devnet", "logs", "-n", "1000"]).stdout.contains(line));
+    };
 
     // The API steers it as it does one of the devnet's own process.
     let client = Client::of_devnet(&home.devnet("local")).unwrap();
@@ -155,8 +159,7 @@ fn a_runners_process_is_limited_steered_and_started_again() {
     wait_until("its death is known", || {
         !runtime.block_on(client.runner_load("able")).unwrap().running
     });
-    let log = home.run(&["devnet", "logs", "-n", "1000"]).stdout;
-    assert!(log.contains("runner=able how=its process was ended by signal 6"), "{log}");
+    logged("runner=able how=its process was ended by signal 6");
     assert_eq!(home.json(&["runner", "start", "able"])["running"], true);
     run_job(&home, "again");
 
@@ -167,8 +170,7 @@ fn a_runners_process_is_limited_steered_and_started_again() {
     let able = process("able");
     kill_process(able, Signal::TERM).unwrap();
     wait_until("it has stopped", || load("able")["running"] == false);
-    let log = home.run(&["devnet", "logs", "-n", "1000"]).stdout;
-    assert!(log.contains("stopped by its operator runner=able"), "{log}");
+    logged("stopped by its operator runner=able");
 
     // They end with the devnet, however that ends, and a reset gives them another chain.
     let baker = process("baker");
