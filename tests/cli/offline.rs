@@ -390,6 +390,8 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
     let json = folder.run(&["-o", "json", "actor", "test", "adder.star", "--coverage", "a.info"]);
     let covered: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(covered["coverage"]["missed"], Value::Array(Vec::new()), "another test ran line 6");
+    let nameless = folder.fails(2, &["actor", "test", "-", "--coverage", "b.info"]);
+    assert!(nameless.contains("standard input has no file name"), "{nameless}");
     let refused = folder.fails(3, &["actor", "test", "adder.star", "--coverage", "no/such/a.info"]);
     assert!(refused.contains("no/such/a.info"), "{refused}");
     let short = folder.run(&["actor", "test", "adder.star", "--filter", "adds", "--cycles", "500"]);

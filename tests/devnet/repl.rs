@@ -95,8 +95,8 @@ fn lines_are_evaluated_inside_the_module_on_the_newest_state() {
     prints("get_state(\"n\")", "2\n");
     // An earlier state.
     let height = bumped["height"].as_u64().unwrap() - 1;
-    let past = format!("n = get_state(\"n\")\nn\n:at {height}\nn\n:at latest\nn\n");
-    prints(&past, "2\n1\n2\n");
+    let past = format!("n = get_state(\"n\")\nn\n:at {height}\nn\n:store\n:at latest\nn\n");
+    prints(&past, "2\n1\nKEY  VALUE\nn    1\n2\n");
     // A file in place of the deployed code; what is called is the deployed code.
     let next = written(&home, "next.star", &COUNTER.replace("LIMIT = 10", "LIMIT = 20"));
     let next = next.to_str().unwrap();

@@ -49,6 +49,8 @@ pub struct StoreQuery {
     pub from: Option<String>,
     /// The maximum number of keys (default 100, at most 10,000).
     pub limit: Option<usize>,
+    /// The block after which the actor is shown, one of the last 256 (default: the newest).
+    pub at: Option<u64>,
 }
 
 /// A deployed actor, with a page of its store.
@@ -84,7 +86,7 @@ pub struct Actor {
     pub state: Vec<StateEntry>,
     /// The key to continue from; absent on the last page.
     pub next: Option<String>,
-    /// Its module as it was deployed.
+    /// Its module.
     pub source: String,
 }
 

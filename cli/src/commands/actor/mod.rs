@@ -19,7 +19,7 @@ pub(super) mod test;
 pub use show::{receipt_fields, receipt_log};
 
 use crate::{
-    args,
+    args::{self, HeightArg},
     commands::transaction::{self, Author},
     complete,
     context::{Context, Deadline},
@@ -78,6 +78,9 @@ pub enum Actor {
         /// Maximum number of keys of its store
         #[arg(long, default_value_t = 100)]
         limit: usize,
+        /// As it was after this block, one of the last 256 [default: the newest]
+        #[arg(long, value_name = "HEIGHT")]
+        at: Option<HeightArg>,
     },
     /// Call a handler of an actor
     ///
@@ -130,9 +133,11 @@ impl Actor {
                 let query = ActorQuery { deployer, limit: Some(limit) };
                 cx.ui.list(&cx.client()?.actors(&query).await?)
             }
-            Self::Show { actor, prefix, from, limit } => {
-                let query = StoreQuery { prefix, from, limit: Some(limit) };
-                cx.ui.document(&cx.client()?.actor(&actor, &query).await?)
+            Self::Show { actor, prefix, from, limit, at } => {
+                let client = cx.client()?;
+                let at = HeightArg::past(at, &client).await?;
+                let query = StoreQuery { prefix, from, limit: Some(limit), at };
+                cx.ui.document(&client.actor(&actor, &query).await?)
             }
             Self::Transfer { actor, to, author, timeout } => {
                 let (devnet, client) = cx.devnet_and_client()?;

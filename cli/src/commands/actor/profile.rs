@@ -110,7 +110,7 @@ impl ProfileCall {
             source: None,
         };
         let tried = client.dry_run(&self.actor, &request).await?;
-        let names = Names::of(&client, &tried.calls).await?;
+        let names = Names::of(&client, &tried).await?;
         if let Some(file) = &self.folded {
             fs::write(file, folded(&tried.calls, &names))
                 .map_err(|error| CliError::file(Exit::Failed, file, &error))?;
@@ -124,11 +124,12 @@ impl ProfileCall {
 struct Names(BTreeMap<Address, (String, String)>);
 
 impl Names {
-    async fn of(client: &Client, calls: &[TracedCall]) -> Result<Self, CliError> {
+    async fn of(client: &Client, tried: &DryRun) -> Result<Self, CliError> {
         let mut names = BTreeMap::new();
-        for call in calls {
+        for call in &tried.calls {
             if names.len() < MOST_SOURCES && !names.contains_key(&*call.actor) {
-                let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+                let query =
+                    StoreQuery { limit: Some(1), at: Some(tried.at), ..StoreQuery::default() };
                 let actor = client.actor(&call.actor.to_string(), &query).await?;
                 let name = actor.name.unwrap_or_else(|| short(&call.actor));
                 names.insert(*call.actor, (name, actor.source));

@@ -169,6 +169,10 @@ impl Test {
             let asked = (self.filter, self.coverage);
             return pytest::run(cx, &self.file, asked, self.python, self.property).await;
         }
+        if self.coverage.is_some() && self.file.as_os_str() == "-" {
+            let what = "--coverage: standard input has no file name for the report";
+            return Err(CliError::new(Exit::Usage, what).hint("save the module to a file"));
+        }
         let source = ModuleSource::read(&self.file)?;
         let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
         setup.params.timers.policy = self.policy;

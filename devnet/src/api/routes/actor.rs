@@ -72,11 +72,16 @@ fn list(view: &View, query: &ActorQuery) -> Result<Vec<ActorSummary>, ApiError> 
     Ok(actors
         .into_iter()
         .take(limit)
-        .map(|(address, actor)| summary(view, address, actor))
+        .map(|(address, actor)| summary(view, &view.state, address, actor))
         .collect())
 }
 
-fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary {
+fn summary(
+    view: &View,
+    state: &chain::State,
+    address: &Address,
+    actor: &chain::Actor,
+) -> ActorSummary {
     ActorSummary {
         actor: (*address).into(),
         name: view.backend.names.get(address),
@@ -84,25 +89,26 @@ fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary
         deployer_name: view.backend.names.get(&actor.deployer),
         code: actor.code.into(),
         deployed_at: actor.deployed_at.get(),
-        balance: view.state.account(address).balance.into(),
+        balance: state.account(address).balance.into(),
     }
 }
 
 pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
-    let (address, actor) = find(view, &view.state, text)?;
-    let code = view.state.code(&actor.code).ok_or_else(|| {
+    let chosen = chosen(view, query.at)?;
+    let (address, actor) = find(view, &chosen, text)?;
+    let code = chosen.code(&actor.code).ok_or_else(|| {
         ApiError::internal(format!("actor {address} is of code {}, which is not there", actor.code))
     })?;
     let handlers = match code.language() {
-        Language::Starlark => match code.module(&view.state.params().actors) {
+        Language::Starlark => match code.module(&chosen.params().actors) {
             Ok(module) => module.handlers(),
             Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
         },
         // Only its machine knows them.
         Language::Python => Vec::new(),
     };
-    let (state, next) = stored(&view.state, &address, query);
-    let summary = summary(view, &address, &actor);
+    let (state, next) = stored(&chosen, &address, query);
+    let summary = summary(view, &chosen, &address, &actor);
     Ok(Actor {
         actor: summary.actor,
         name: summary.name,
@@ -115,7 +121,7 @@ pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor,
         balance: summary.balance,
         retained: actor.retained,
         handlers: handlers.into_iter().map(Handler::from).collect(),
-        continuations: waiting(&view.state, &address),
+        continuations: waiting(&chosen, &address),
         state,
         next,
         source: code.source().to_owned(),
@@ -216,10 +222,7 @@ pub(super) fn try_call(
         profile,
         source: code,
     } = request;
-    let state = match at {
-        None => view.state.clone(),
-        Some(at) => past(view, Height::new(at))?,
-    };
+    let state = chosen(view, at)?;
     let (actor, known) = find(view, &state, text)?;
     let sender = view.resolve("account", &sender)?;
     let asks = handler == AGENT_HANDLER && ask_agent != Some(false);
@@ -339,7 +342,9 @@ fn told(
     }
 }
 
-fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
+/// The state after block `at`, or the newest.
+pub(super) fn chosen(view: &View, at: Option<u64>) -> Result<chain::State, ApiError> {
+    let Some(height) = at.map(Height::new) else { return Ok(view.state.clone()) };
     view.reached(height)?;
     let rooted = view.state_at(height).ok_or_else(|| {
         let oldest = (view.head().get() + 1).saturating_sub(STATES_KEPT as u64);

@@ -68,9 +68,10 @@ fn basefees(view: &View) -> Basefees {
 }
 
 fn storage(view: &View, text: &str, query: &StoreQuery) -> Result<Storage, ApiError> {
-    let (address, _) = actor::find(view, &view.state, text)?;
-    let (state, next) = actor::stored(&view.state, &address, query);
-    Ok(Storage { actor: address.into(), height: view.state.height().get(), state, next })
+    let chosen = actor::chosen(view, query.at)?;
+    let (address, _) = actor::find(view, &chosen, text)?;
+    let (state, next) = actor::stored(&chosen, &address, query);
+    Ok(Storage { actor: address.into(), height: chosen.height().get(), state, next })
 }
 
 fn read_handler(view: &View, text: &str, query: ReadQuery) -> Result<DryRun, ApiError> {

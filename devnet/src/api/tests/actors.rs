@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::{
     chain::ledger::STATES_KEPT,
     types::{
-        ActorLineKind, ActorQuery, AmountText, Bytes, DryRunRequest, ErrorCode, LogQuery,
+        Actor, ActorLineKind, ActorQuery, AmountText, Bytes, DryRunRequest, ErrorCode, LogQuery,
         StoreQuery, Text, TransactionStatus,
     },
 };
@@ -91,6 +91,10 @@ fn all() -> StoreQuery {
     StoreQuery::default()
 }
 
+fn after(block: u64) -> StoreQuery {
+    StoreQuery { at: Some(block), ..StoreQuery::default() }
+}
+
 #[tokio::test]
 async fn actors_are_listed_and_shown() {
     let mut devnet = Devnet::new().await;
@@ -143,7 +147,7 @@ async fn a_store_is_read_in_pages() {
     }
     let page = async |prefix: Option<&str>, from: Option<&str>, limit| {
         let (prefix, from) = (prefix.map(str::to_owned), from.map(str::to_owned));
-        let query = StoreQuery { prefix, from, limit };
+        let query = StoreQuery { prefix, from, limit, at: None };
         let shown = devnet.client.actor(&actor.to_string(), &query).await.unwrap();
         (shown.state.into_iter().map(|entry| entry.key).collect::<Vec<_>>(), shown.next)
     };
@@ -167,7 +171,7 @@ async fn large_values_make_short_pages() {
     }
     let (mut from, mut sizes) = (None, Vec::new());
     loop {
-        let query = StoreQuery { prefix: None, from, limit: None };
+        let query = StoreQuery { from, ..StoreQuery::default() };
         let page = devnet.client.actor(&actor.to_string(), &query).await.unwrap();
         sizes.push(page.state.len());
         from = page.next;
@@ -289,8 +293,29 @@ async fn a_state_that_is_too_old_is_said_to_be() {
     let error = devnet.client.dry_run(&actor.to_string(), &request).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::NotFound));
     assert!(error.to_string().contains("is no longer kept"), "{error}");
+    let old = devnet.client.actor(&actor.to_string(), &after(1)).await.unwrap_err();
+    assert_eq!(old.to_string(), error.to_string());
     let request = trial("read", Some(2));
     assert!(devnet.client.dry_run(&actor.to_string(), &request).await.is_ok());
+    assert!(devnet.client.actor(&actor.to_string(), &after(2)).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_actor_is_shown_as_it_was() {
+    let mut devnet = Devnet::new().await;
+    let actor = devnet.deploy();
+    devnet.call(actor, "bump", "");
+    devnet.call(actor, "bump", "");
+    let shown = async |query: StoreQuery| devnet.client.actor(&actor.to_string(), &query).await;
+    let stored = |shown: Actor| shown.state.into_iter().map(|e| e.value).collect::<Vec<_>>();
+    for (at, expected) in [(1, vec![]), (2, vec![json!(1)]), (3, vec![json!(2)])] {
+        assert_eq!(stored(shown(after(at)).await.unwrap()), expected, "after {at}");
+    }
+    for (at, says) in [(0, "there is no actor"), (4, "not final yet")] {
+        let error = shown(after(at)).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::NotFound), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }
 
 #[tokio::test]

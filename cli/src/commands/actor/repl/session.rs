@@ -85,7 +85,9 @@ impl Session {
         Ok(session)
     }
 
+    /// The actor in the state that is chosen.
     async fn known(&mut self, query: StoreQuery) -> Result<Actor, CliError> {
+        let query = StoreQuery { at: self.at, ..query };
         let known = self.client.actor(&self.actor, &query).await?;
         self.handlers = known.handlers.iter().map(|handler| handler.name.clone()).collect();
         Ok(known)
@@ -124,11 +126,6 @@ impl Session {
                 self.call(handler, payload).traced(at).run_on(&self.cx, source).await?;
             }
             PromptCommand::Store(prefix) => {
-                if let Some(height) = self.at {
-                    let what = format!(":store shows the newest state, not that of block {height}");
-                    return Err(CliError::new(Exit::Usage, what)
-                        .hint("return to it: :at latest; or ask for a key: get_state(KEY)"));
-                }
                 let query = StoreQuery { prefix, ..StoreQuery::default() };
                 let known = self.known(query).await?;
                 self.answer(&ShownStore(known))?;

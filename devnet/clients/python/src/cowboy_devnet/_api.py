@@ -124,10 +124,11 @@ class Api:
         prefix: str | None = None,
         from_: str | None = None,
         limit: int | None = None,
+        at: int | None = None,
     ) -> types.Actor:
         """An actor and a page of its store."""
         path = f"/v1/actors/{part(actor)}"
-        query: Query = {"node": node, "prefix": prefix, "from": from_, "limit": limit}
+        query: Query = {"node": node, "prefix": prefix, "from": from_, "limit": limit, "at": at}
         answer: types.Actor = self._json("GET", path, query)
         return answer
 

@@ -68,7 +68,7 @@ class Actor(TypedDict):
     each.
     """
     source: str
-    """Its module as it was deployed."""
+    """Its module."""
     state: "list[StateEntry]"
     """Part of its store, by key."""
 
