@@ -234,6 +234,8 @@ paths! {
     pub runners_path = "runners";
     /// The devnet's own state that outlives restarts, such as its ports.
     pub data_path = "data";
+    /// The journals and archives of consensus.
+    pub consensus_path = "data/consensus";
     /// The agent's record of pipelines.
     pub speculation_path = "data/speculation.db";
     /// The names that users gave to actors, timers and jobs.

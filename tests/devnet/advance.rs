@@ -5,7 +5,7 @@ use crate::{
     support::{Home, list},
 };
 use serde_json::Value;
-use std::thread;
+use std::{process::Stdio, thread};
 
 /// Slightly less than the block time: no paced block comes sooner.
 const PACE_MS: i64 = 1_950;
@@ -51,6 +51,31 @@ fn an_advance_takes_no_block_time_and_then_the_pace_is_back() {
     let next = home.run(&["--quiet", "chain", "advance", "--blocks", "1"]);
     assert!(next.stdout.trim().parse::<u64>().unwrap() > to, "{next:?}");
     shape::seen(&["chain advance"]);
+}
+
+/// A validator alone syncs its files after an advance and not in it; a kill must not matter.
+#[test]
+fn a_validator_alone_is_killed_while_it_advances_and_goes_on() {
+    let home = Home::new();
+    let up = ["devnet", "up", "--detach", "--validators", "1", "--runners", "0"];
+    home.json(&up);
+    for _ in 0..3 {
+        let from = home.height();
+        let mut advance = home.command(&["chain", "advance", "20000", "--timeout", "60s"]);
+        let mut advance = advance.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        home.wait_height(from + 60);
+        let seen = home.height();
+        home.kill("local");
+        advance.kill().unwrap();
+        advance.wait().unwrap();
+        home.json(&["devnet", "up", "--detach"]);
+        assert!(home.height() >= seen, "{} after {seen}", home.height());
+        home.wait_height(seen + 2);
+    }
+    home.json(&["chain", "advance", "50"]);
+    home.json(&["chain", "verify", "1..latest"]);
+    let deep = home.run(&["doctor", "--deep"]);
+    assert!(!deep.stdout.contains("problem"), "{deep:?}");
 }
 
 #[test]

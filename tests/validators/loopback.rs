@@ -6,6 +6,7 @@ use cowboy_devnet::{
     chain::{known::Known, ledger::Ledger},
     consensus::{
         PROTOCOL,
+        hurry::Hurry,
         network::{Peer, Tcp},
         presence::RunnerView,
         timing::FastForward,
@@ -103,6 +104,7 @@ impl Devnet {
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
             fast_forward: FastForward::default(),
+            hurry: Hurry::default(),
             ledger: Ledger::open(&self.genesis, store).expect("the store is sound"),
             known: self.known.clone(),
             view,

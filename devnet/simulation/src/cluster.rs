@@ -11,6 +11,7 @@ use cowboy_devnet::{
     },
     consensus::{
         channels::{CHANNELS, Channels, Endpoint, max_message_size},
+        hurry::Hurry,
         network::{EndpointOf, Network, NetworkError},
         presence::RunnerView,
         timing::{FastForward, Timing},
@@ -182,6 +183,7 @@ impl Cluster {
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
             fast_forward: FastForward::default(),
+            hurry: Hurry::default(),
             ledger: Ledger::open(&self.genesis, slot.store.clone())?,
             known: Known::default(),
             view: (self.setup.view)(index),

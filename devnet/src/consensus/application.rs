@@ -21,6 +21,7 @@ use super::{
     block::{Block, MAX_TRANSACTION_BYTES},
     certificate,
     held::Held,
+    hurry::Hurry,
     presence::Sightings,
     scheme::{Scheme, Schemes},
     timing::{FastForward, Pace},
@@ -46,7 +47,7 @@ use cowboy_engine::{
     fees::meter,
     primitives::{Address, Cells, Cycles, Hash, Height},
 };
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use rand_core::CryptoRng;
 use std::{
     collections::BTreeMap,
@@ -134,6 +135,7 @@ pub struct Application {
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
     pub(super) fast_forward: FastForward,
+    pub(super) hurry: Hurry,
     pub(super) takes_part: TakesPart,
     pub(super) span: Span,
 }
@@ -164,6 +166,8 @@ impl<E: Clock + Spawner + CryptoRng> commonware_consensus::Application<E> for Ap
         ancestry: impl Ancestry<Block>,
     ) -> bool {
         self.takes_part.set();
+        // Another validator has proposed: its votes must not be contradicted after a power failure.
+        self.hurry.set(false);
         let span = self.span.clone();
         self.verify_block(runtime, &context, ancestry).instrument(span).await
     }
@@ -190,6 +194,8 @@ impl Application {
             let made = parent.inner().header().timestamp_ms.saturating_sub(ahead);
             let due = since_epoch(made) + self.pace.block_time;
             let height = parent.inner().header().height.next();
+            let is_spared = self.fast_forward.spares(height, start).now_or_never().is_some();
+            self.hurry.set(is_spared && self.is_alone(context));
             select! {
                 () = self.fast_forward.spares(height, start) => {},
                 () = self.demanded(above.clone()) => {},
@@ -215,6 +221,12 @@ impl Application {
         let block = self.build(runtime, context, parent.inner(), certificates, &lineage)?;
         self.sightings.saw(&block);
         Some(block.digested())
+    }
+
+    /// Whether the committee of this round has one validator.
+    fn is_alone(&self, context: &Context) -> bool {
+        let scheme = self.schemes.of(context.round.epoch());
+        scheme.is_some_and(|scheme| scheme.committee().validators().len() == 1)
     }
 
     /// Resolves once transactions get blocks at once and one waits that is not in the blocks above.

@@ -20,6 +20,7 @@ use super::{
     delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED},
     epochs::{BUFFER, ConsensusChannels, Epochs, MAILBOX, VIEWS_KEPT},
     held::Held,
+    hurry::{Hurried, Hurry},
     presence::{LocalPresence, RunnerView, Sightings},
     scheme::{MAX_PARTICIPANTS, Scheme, Schemes},
     timing::{FastForward, Timing},
@@ -66,6 +67,8 @@ pub struct EngineConfig {
     pub genesis: chain::Block,
     pub timing: Timing,
     pub fast_forward: FastForward,
+    /// Set while the validator is alone and its pace is lifted.
+    pub hurry: Hurry,
     pub ledger: Ledger,
     pub mempool: Mempool,
     pub reveals: reveals::Port,
@@ -94,6 +97,7 @@ where
     P: Provider<PublicKey = PublicKey>,
 {
     let clock = context.child("end");
+    let context = Hurried::new(context, config.hurry.clone());
     match start(context, config, endpoint).await {
         Ok(mut parts) => parts.first_to_end(&clock).await,
         Err(error) => error,
@@ -154,6 +158,7 @@ where
         genesis,
         timing,
         fast_forward,
+        hurry,
         ledger,
         mempool,
         reveals,
@@ -297,6 +302,7 @@ where
         sightings,
         pace: timing.pace,
         fast_forward,
+        hurry: hurry.clone(),
         takes_part,
         span: span.clone(),
     };
@@ -341,6 +347,7 @@ where
         automaton: inline,
         marshal,
         held,
+        hurry,
         page_cache,
         stored: storage,
         begun: stored.max(floor.processed().map_or(0, |processed| processed.height().get())),

@@ -24,6 +24,7 @@ use super::{
     application::{Application, Marshal},
     block::Block,
     held::Held,
+    hurry::Hurry,
     scheme::{Scheme, Schemes},
     start_barrier::{Greeting, StartBarrier},
     timing::Timing,
@@ -81,6 +82,7 @@ where
     pub(super) automaton: Automaton<E>,
     pub(super) marshal: Marshal,
     pub(super) held: Held,
+    pub(super) hurry: Hurry,
     pub(super) page_cache: CacheRef,
     /// The stored height and that block's digest.
     pub(super) stored: watch::Receiver<(u64, Digest)>,
@@ -229,6 +231,8 @@ where
                 self.warm_up(&context, epoch);
             }
             tracing::debug!(%epoch, validators = scheme.committee().validators().len(), "epoch");
+            // The committee may be another one; a proposer decides again.
+            self.hurry.set(false);
             let simplex = self.engine(&context, epoch, &scheme, floor).start(
                 current.votes,
                 current.certificates,

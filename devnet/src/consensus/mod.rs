@@ -6,6 +6,7 @@
 //! * [`application`]: proposes blocks and decides which blocks get a vote.
 //! * [`held`], [`presence`]: a validator's knowledge while it proposes and votes.
 //! * [`delivery`]: moves final blocks into the ledger.
+//! * [`hurry`]: files that are synced later, while a validator alone makes blocks in a hurry.
 //! * `introduction`: what validators tell each other first, so that versions do not mix.
 //! * [`timing`], [`channels`], [`network`], [`start_barrier`], [`epochs`], [`engine`]: start
 //!   consensus on any runtime and network.
@@ -22,6 +23,7 @@ pub mod engine;
 mod epochs;
 pub mod faulty;
 pub mod held;
+pub mod hurry;
 mod introduction;
 pub mod lying;
 pub mod network;

@@ -129,9 +129,8 @@ pub fn run(
     if let Some(short) = space::short(&home, config.options.reserve.0, 0) {
         return Err(OrchestratorError::Space(short));
     }
-    let data = home.data_path();
-    create_private_dir(&data)?;
-    runtime(&data).start(|context| live(context, config, stop, ready))
+    create_private_dir(&home.data_path())?;
+    runtime(&home).start(|context| live(context, config, stop, ready))
 }
 
 /// Marks the folder as that of a node of this chain; fails if it is another one's.

@@ -28,6 +28,7 @@ use crate::{
     consensus::{
         EngineError, PROTOCOL, engine,
         faulty::{self, Faulty},
+        hurry::Hurry,
         lying::Lying,
         network::Tcp,
         timing::Timing,
@@ -104,6 +105,7 @@ pub(super) struct Nodes {
     pub(super) context: tokio::Context,
     pub(super) config: NodesConfig,
     known: Known,
+    hurry: Hurry,
     /// The validators that run in this process.
     pub(super) validators: BTreeMap<Name, RunningValidator>,
     /// Those in processes of their own, if the devnet has such.
@@ -169,6 +171,7 @@ impl Nodes {
         let runners = Runners::new(context, &config, launcher, (api, executor), targets.clone());
         let mut nodes = Nodes {
             known: Known::default(),
+            hurry: Hurry::over(config.home.consensus_path()),
             validators: BTreeMap::new(),
             processes,
             paused: BTreeSet::new(),
@@ -281,6 +284,7 @@ impl Nodes {
                 genesis: config.genesis.clone(),
                 timing: Timing::new(config.block_time),
                 fast_forward: config.backend.fast_forward().clone(),
+                hurry: self.hurry.clone(),
                 ledger,
                 known: self.known.clone(),
                 view: Arc::new(Lying { view: Arc::new(gateway.clone()), tap: tap.clone() }),

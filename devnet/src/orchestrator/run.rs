@@ -39,7 +39,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -91,16 +91,16 @@ pub fn run(
     if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
         return Err(OrchestratorError::Space(short));
     }
-    let data = lock.home().data_path();
-    create_private_dir(&data)?;
-    runtime(&data).start(|context| live(context, (plan, program), &lock, started, stop, observe))
+    create_private_dir(&lock.home().data_path())?;
+    runtime(lock.home())
+        .start(|context| live(context, (plan, program), &lock, started, stop, observe))
 }
 
-/// The runtime of the validators whose files are in `data`.
-pub(super) fn runtime(data: &Path) -> tokio::Runner {
+/// The runtime of a devnet's or a node's validators.
+pub(super) fn runtime(home: &DevnetHome) -> tokio::Runner {
     tokio::Runner::new(
         tokio::Config::new()
-            .with_storage_directory(data.join("consensus"))
+            .with_storage_directory(home.consensus_path())
             // A panic in a task ends its validator, which is reported, and not the process.
             .with_catch_panics(true)
             .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))

@@ -62,13 +62,12 @@ impl std::error::Error for Short {}
 /// less. `more` raises the required amount by this percentage, for a devnet that waits for space.
 /// Folders that cannot be checked are skipped.
 pub(super) fn short(home: &DevnetHome, reserve: Size, more: u64) -> Option<Short> {
-    let data = home.data_path();
     let folders = [
         home.path().to_owned(),
         home.validators_path(),
         home.nodes_path(),
-        data.join("consensus"),
-        data,
+        home.consensus_path(),
+        home.data_path(),
         home.log_path().parent().unwrap_or(home.path()).to_owned(),
         home.jobs_path(),
         home.runners_path(),

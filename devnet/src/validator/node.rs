@@ -17,6 +17,7 @@ use crate::{
         channels::quota,
         engine,
         held::{Counters, Held},
+        hurry::Hurry,
         network::Network,
         presence::RunnerView,
         scheme::{Committee, CommitteeError},
@@ -44,6 +45,8 @@ pub struct ValidatorConfig<E> {
     pub timing: Timing,
     /// Suspends the block time; validators in one process may share it.
     pub fast_forward: FastForward,
+    /// For the files of the runtime that the validator is started on.
+    pub hurry: Hurry,
     pub ledger: Ledger,
     /// Transactions by hash; validators in one process may share them.
     pub known: Known,
@@ -128,8 +131,18 @@ pub fn start_validator<E: Clock + CryptoRng + Spawner + Storage + Metrics, N: Ne
     config: ValidatorConfig<E>,
     network: N,
 ) -> Result<ValidatorHandle, StartError> {
-    let ValidatorConfig { name, key, genesis, timing, fast_forward, ledger, known, view, gateway } =
-        config;
+    let ValidatorConfig {
+        name,
+        key,
+        genesis,
+        timing,
+        fast_forward,
+        hurry,
+        ledger,
+        known,
+        view,
+        gateway,
+    } = config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
     let (exchange, port) = reveals::exchange();
     let services = Services {
@@ -146,6 +159,7 @@ pub fn start_validator<E: Clock + CryptoRng + Spawner + Storage + Metrics, N: Ne
         genesis: genesis.block()?,
         timing,
         fast_forward,
+        hurry,
         ledger: services.ledger.clone(),
         mempool: services.mempool.clone(),
         reveals: port,

@@ -112,7 +112,7 @@ impl Nodes {
     /// the others.
     fn clear(&self, name: &Name, repair: Repair) -> io::Result<()> {
         let members: Vec<_> = self.config.members.all().iter().map(|member| &member.name).collect();
-        for entry in fs::read_dir(self.config.home.data_path().join("consensus"))? {
+        for entry in fs::read_dir(self.config.home.consensus_path())? {
             let entry = entry?;
             let file = entry.file_name();
             let Some(file) = file.to_str() else { continue };
