@@ -159,6 +159,7 @@ fn with_actor(request: &Request, ends: TransactionStatus) -> Answer {
         }
         _ if line == format!("GET {path}?limit=100")
             || line == format!("GET {path}?limit=1")
+            || line == format!("GET {path}?at=7&limit=1")
             || line == "GET /v1/actors/0xac?limit=1" =>
         {
             Answer::json(&shown())

@@ -3,8 +3,8 @@
 //! Consensus syncs its files some fifteen times per block and hands each write to another thread,
 //! which takes longer than everything else about an empty block. [`Hurried`] is a runtime whose
 //! storage does neither while [`Hurry`] is on: it writes into the system's cache at once, so that a
-//! killed process loses nothing, and counts the writes. The first sync after that covers all of
-//! them before it returns. Until then a power failure may lose or damage the chain.
+//! killed process loses nothing, and counts the writes. The first sync or synced write after that
+//! first covers all of them. Until then a power failure may lose or damage the chain.
 //!
 //! Only a validator whose committee is itself may hurry: it cannot contradict votes that others
 //! hold.
@@ -300,10 +300,14 @@ impl<B: Blob> Blob for HurriedBlob<B> {
         // A clone shares the bytes.
         let bufs: IoBufs = bufs.into();
         let write = |file: &File, at| file.write_all_at(bufs.clone().coalesce().as_ref(), at);
-        match self.change(offset, write)? {
-            true => Ok(()),
-            false => self.inner.write_at(offset, bufs, options).await,
+        if self.change(offset, write)? {
+            return Ok(());
         }
+        // What was written before must not be lost where this is not.
+        if options.contains(WriteOptions::SYNC) {
+            self.settle().await?;
+        }
+        self.inner.write_at(offset, bufs, options).await
     }
 
     async fn resize(&self, len: u64) -> Result<(), Error> {
@@ -510,15 +514,18 @@ mod tests {
             let (other, _) = context.open(PARTITION, b"other").await.unwrap();
             put(&one, 0, "text").await;
             assert!(is_settled(), "the runtime itself knows of it");
-            for started in [false, true] {
+            for sync in 0..3 {
                 hurry.set(true);
                 put(&one, 0, "next").await;
                 one.sync().await.unwrap();
                 assert!(!is_settled());
                 hurry.set(false);
-                match started {
-                    true => other.start_sync().await.await.unwrap(),
-                    false => other.sync().await.unwrap(),
+                put(&other, 0, "more").await;
+                assert!(!is_settled());
+                match sync {
+                    0 => other.sync().await.unwrap(),
+                    1 => other.start_sync().await.await.unwrap(),
+                    _ => other.write_at(0, b"most".to_vec(), WriteOptions::SYNC).await.unwrap(),
                 }
                 assert!(is_settled());
             }
