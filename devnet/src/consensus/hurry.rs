@@ -3,8 +3,8 @@
 //! Consensus syncs its files some fifteen times per block and hands each write to another thread,
 //! which takes longer than everything else about an empty block. [`Hurried`] is a runtime whose
 //! storage does neither while [`Hurry`] is on: it writes into the system's cache at once, so that a
-//! killed process loses nothing, and counts the writes. The first sync or synced write after that
-//! first covers all of them. Until then a power failure may lose or damage the chain.
+//! killed process loses nothing, and notes what has changed. The first sync or synced write after
+//! that first syncs all of it. Until then a power failure may lose or damage the chain.
 //!
 //! Only a validator whose committee is itself may hurry: it cannot contradict votes that others
 //! hold.
@@ -25,28 +25,32 @@ use std::{
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
 };
 
-/// Whether the files in a folder are written in a hurry. Clones share it. By default, and on
-/// systems that cannot sync a whole file system, they never are.
+/// Whether the files in a folder are written in a hurry. Clones share it. By default they never
+/// are.
 #[derive(Clone, Default)]
 pub struct Hurry(Option<Arc<Folder>>);
 
 /// What the runtime writes at the beginning of a new file, by the versions that were asked for.
 type FileHeaders = BTreeMap<(BlobVersion, BlobVersion), Arc<[u8]>>;
 
+/// Files and folders with changes that no sync covers, each with the number of its last change.
+#[derive(Default)]
+struct Changed {
+    last: u64,
+    paths: BTreeMap<PathBuf, u64>,
+}
+
 /// The storage folder of a runtime.
 struct Folder {
     path: PathBuf,
     on: AtomicBool,
-    /// Changes that no sync covered when they were made.
-    changes: AtomicU64,
-    /// How many of them are synced.
-    synced: AtomicU64,
+    changed: Mutex<Changed>,
     syncing: tokio::sync::Mutex<()>,
     headers: Mutex<FileHeaders>,
 }
@@ -54,15 +58,13 @@ struct Folder {
 impl Hurry {
     /// For the runtime whose storage is in `folder`.
     pub fn over(folder: PathBuf) -> Self {
-        let folder = Folder {
+        Self(Some(Arc::new(Folder {
             path: folder,
             on: AtomicBool::default(),
-            changes: AtomicU64::default(),
-            synced: AtomicU64::default(),
+            changed: Mutex::default(),
             syncing: tokio::sync::Mutex::default(),
             headers: Mutex::default(),
-        };
-        Self(cfg!(target_os = "linux").then(|| Arc::new(folder)))
+        })))
     }
 
     /// Hurries from now on, or no longer.
@@ -85,28 +87,47 @@ impl Hurry {
 }
 
 impl Folder {
-    fn changed(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_settled(&self) -> bool {
-        self.synced.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
+    fn has_changed(&self, path: &Path) {
+        let mut changed = self.changed();
+        changed.last += 1;
+        let number = changed.last;
+        match changed.paths.get_mut(path) {
+            Some(last) => *last = number,
+            None => {
+                changed.paths.insert(path.to_owned(), number);
+            }
+        }
     }
 
-    /// Syncs all that was changed in a hurry before this call.
+    /// A file was made or removed: its folder has changed, and that may be new too.
+    fn has_other_files(&self, file: &Path) {
+        self.has_changed(file.parent().unwrap_or(&self.path));
+        self.has_changed(&self.path);
+    }
+
+    /// Syncs all that was changed in a hurry before this call. What cannot be synced stays.
     async fn settle(&self) -> Result<(), Error> {
-        if self.is_settled() {
+        if self.changed().paths.is_empty() {
             return Ok(());
         }
+        // Who comes second waits for the first, and finds what that could not sync.
         let _turn = self.syncing.lock().await;
-        let changes = self.changes.load(Ordering::Acquire);
-        if self.synced.load(Ordering::Acquire) >= changes {
-            return Ok(());
-        }
-        let path = self.path.clone();
-        let synced = tokio::task::spawn_blocking(move || sync_file_system(&path)).await;
-        synced.map_err(|_| Error::Closed)??;
-        self.synced.store(changes, Ordering::Release);
+        let paths = self.changed().paths.clone();
+        let synced = tokio::task::spawn_blocking(move || {
+            // A file that is gone needs no sync; its folder is among them.
+            let exist = paths.keys().map(|path| match File::open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                opened => opened?.sync_data(),
+            });
+            exist.collect::<io::Result<()>>().map(|()| paths)
+        });
+        let synced = synced.await.map_err(|_| Error::Closed)??;
+        // Without what has changed again in the meantime.
+        self.changed().paths.retain(|path, number| synced.get(path) != Some(number));
         Ok(())
     }
 
@@ -122,7 +143,8 @@ impl Folder {
         }
         let created = File::options().write(true).create_new(true).open(file);
         let written = created.and_then(|mut file| file.write_all(header));
-        self.changed();
+        self.has_changed(file);
+        self.has_other_files(file);
         written
     }
 
@@ -139,16 +161,6 @@ impl Folder {
         headers.insert((*versions.start(), *versions.end()), header.into());
         Ok(())
     }
-}
-
-#[cfg(target_os = "linux")]
-fn sync_file_system(folder: &Path) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(File::open(folder)?)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn sync_file_system(_: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A runtime whose storage knows [`Hurry`].
@@ -202,11 +214,14 @@ impl<E: Storage> Storage for Hurried<E> {
     }
 
     async fn remove(&self, partition: &str, name: Option<&[u8]>) -> Result<(), Error> {
-        if let (Some(folder), Some(name)) = (self.hurry.folder(), name)
-            && fs::remove_file(folder.file(partition, name)).is_ok()
-        {
-            folder.changed();
-            return Ok(());
+        if let (Some(folder), Some(name)) = (self.hurry.folder(), name) {
+            let file = folder.file(partition, name);
+            if fs::remove_file(&file).is_ok() {
+                folder.has_other_files(&file);
+                // A long advance makes and removes a file for each block.
+                folder.changed().paths.remove(&file);
+                return Ok(());
+            }
         }
         self.inner.remove(partition, name).await
     }
@@ -252,15 +267,16 @@ impl<B> HurriedBlob<B> {
         let Some(folder) = own.hurry.folder() else { return Ok(false) };
         let at = own.begin.checked_add(place).ok_or(Error::OffsetOverflow)?;
         let changed = own.file().and_then(|file| change(file, at));
-        folder.changed();
+        folder.has_changed(&own.path);
         changed?;
         Ok(true)
     }
 
     /// Puts a sync off, while in a hurry. It may be one of writes that were not in a hurry.
     fn is_put_off(&self) -> bool {
-        let folder = self.own.as_ref().and_then(|own| own.hurry.folder());
-        folder.inspect(|folder| folder.changed()).is_some()
+        let Some(own) = &self.own else { return false };
+        let folder = own.hurry.folder();
+        folder.inspect(|folder| folder.has_changed(&own.path)).is_some()
     }
 
     async fn settle(&self) -> Result<(), Error> {
@@ -439,7 +455,6 @@ impl<E: TryRng> TryRng for Hurried<E> {
 impl<E: TryCryptoRng> TryCryptoRng for Hurried<E> {}
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use commonware_runtime::{Runner as _, tokio};
@@ -487,6 +502,11 @@ mod tests {
                 let again = context.open(PARTITION, name).await;
                 assert!(matches!(again, Err(Error::BlobAlreadyOpen(..))), "it is open");
             }
+            put(&context.open(PARTITION, b"brief").await.unwrap().0, 0, "text").await;
+            let changes = || hurry.0.as_ref().unwrap().changed().paths.len();
+            let before = changes();
+            context.remove(PARTITION, Some(b"brief")).await.unwrap();
+            assert_eq!(changes(), before - 1);
             context.remove(PARTITION, Some(b"gone")).await.unwrap();
             let gone = context.remove(PARTITION, Some(b"gone")).await;
             assert!(matches!(gone, Err(Error::BlobMissing(..))));
@@ -509,7 +529,7 @@ mod tests {
         run(folder.path(), async |context| {
             let hurry = Hurry::over(folder.path().to_owned());
             let context = Hurried::new(context, hurry.clone());
-            let is_settled = || hurry.0.as_ref().unwrap().is_settled();
+            let is_settled = || hurry.0.as_ref().unwrap().changed().paths.is_empty();
             let (one, _) = context.open(PARTITION, b"one").await.unwrap();
             let (other, _) = context.open(PARTITION, b"other").await.unwrap();
             put(&one, 0, "text").await;
@@ -538,18 +558,18 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_synced_is_an_error_of_every_sync() {
+    fn what_cannot_be_synced_is_an_error_of_every_sync() {
         let folder = tempfile::tempdir().unwrap();
-        run(folder.path(), async |context| {
-            let hurry = Hurry::over(folder.path().join("none"));
-            let settled = hurry.settle().await;
-            assert!(settled.is_ok(), "there is nothing to sync");
-            hurry.0.as_ref().unwrap().changed();
+        run(folder.path(), async |_| {
+            let hurry = Hurry::over(folder.path().to_owned());
+            let known = hurry.0.as_ref().unwrap();
+            fs::write(folder.path().join("file"), "text").unwrap();
+            known.has_changed(&folder.path().join("gone"));
+            assert!(hurry.settle().await.is_ok(), "what is gone needs no sync");
+            known.has_changed(&folder.path().join("file/below"));
             for _ in 0..2 {
                 assert!(matches!(hurry.settle().await, Err(Error::Io(_))));
             }
-            let context = Hurried::new(context, hurry);
-            assert!(context.open(PARTITION, b"one").await.is_err(), "another runtime's folder");
         });
     }
 }
