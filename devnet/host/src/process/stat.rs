@@ -4,7 +4,11 @@ use rustix::{
     io::Errno,
     process::{Pid, Signal},
 };
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Read as _},
+};
 
 /// A process, identified by its number and start time, because the number may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,20 +23,31 @@ pub(super) struct Stat {
     group: i32,
     /// Whether it has ended but has not been reaped.
     pub(super) dead: bool,
+    /// Whether its program's environment is there, or will be: see [`environment`].
+    has_environment: bool,
 }
 
 impl Stat {
     fn read(process: Pid) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name before the parenthesis may contain anything. After it come state, parent and
-        // group; the start time is the twentieth field.
+        // The name before the parenthesis may contain anything.
         let (_, fields) = text.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
-        let dead = matches!(fields.next()?, "Z" | "X");
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        let started = fields.nth(16)?.parse().ok()?;
-        Some(Self { known: KnownProcess { process, started }, parent, group, dead })
+        let fields: Vec<_> = fields.split_ascii_whitespace().collect();
+        // As proc_pid_stat(5) counts them.
+        let field = |number: usize| fields.get(number.checked_sub(3)?).copied();
+        let dead = matches!(field(3)?, "Z" | "X");
+        let known = KnownProcess { process, started: field(22)?.parse().ok()? };
+        // A thread of the kernel and a process that ends have no memory. Code is the last that the
+        // kernel notes of a program that it starts.
+        let (no_memory, starts) = (field(23)? == "0", field(26)? == "0");
+        let no_environment = field(50)? == field(51)?;
+        Some(Self {
+            known,
+            parent: field(4)?.parse().ok()?,
+            group: field(5)?.parse().ok()?,
+            dead,
+            has_environment: !dead && !no_memory && (starts || !no_environment),
+        })
     }
 
     /// All processes; `None` if the system does not list them.
@@ -65,6 +80,30 @@ impl KnownProcess {
 
     pub(super) fn runs(self) -> bool {
         Stat::read(self.process).is_some_and(|stat| stat.known == self && !stat.dead)
+    }
+}
+
+/// The environment of the process's program; empty if it has none or is another user's. `None` at
+/// the moment when it starts a program, and the environment is neither the last one nor the next.
+pub(super) fn environment(process: Pid) -> Option<Vec<u8>> {
+    let Ok(environment) = read_at_once(&format!("/proc/{process}/environ")) else {
+        return Some(Vec::new());
+    };
+    let is_missing = || Stat::read(process).is_some_and(|stat| stat.has_environment);
+    (!environment.is_empty() || !is_missing()).then_some(environment)
+}
+
+/// A second read might be of nothing, because the process has started a program since the first.
+fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
+    let mut length = 1 << 14;
+    loop {
+        let mut environment = vec![0; length];
+        let read = File::open(path)?.read(&mut environment)?;
+        if read < length {
+            environment.truncate(read);
+            return Ok(environment);
+        }
+        length *= 2;
     }
 }
 

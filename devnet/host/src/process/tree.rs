@@ -14,7 +14,7 @@ use super::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::{
     ffi::OsStr,
-    fs, io,
+    io,
     os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
     path::Path,
     pin::pin,
@@ -245,13 +245,17 @@ pub(super) fn kill_left(are: impl Fn(&Path) -> bool) {
     until_gone(GONE_TIMEOUT, || signal_marked(&are, Some(Signal::KILL)) == 0);
 }
 
-/// Signals the processes of jobs in matching directories, and returns their number. Other users'
-/// environments are unreadable, and their processes do not belong to jobs.
+/// Signals the processes of jobs in matching directories, and returns their number. A process whose
+/// environment is not readable at this moment counts, because it may be one of them. Other users'
+/// environments are never readable, and their processes do not belong to jobs.
 fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
     let mark = format!("{DIRECTORY_VARIABLE}=").into_bytes();
     let mut marked = 0;
     for process in stat::numbers().into_iter().flatten() {
-        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        let Some(environment) = stat::environment(process) else {
+            marked += 1;
+            continue;
+        };
         let mut variables = environment.split(|byte| *byte == 0);
         let directory = variables.find_map(|variable| variable.strip_prefix(&*mark));
         if directory.is_some_and(|directory| are(Path::new(OsStr::from_bytes(directory)))) {
@@ -263,4 +267,32 @@ fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
         }
     }
     marked
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt as _,
+        process,
+    };
+
+    /// Between two programs a process has no environment.
+    #[test]
+    fn a_process_that_starts_programs_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("again");
+        fs::write(&script, "#!/bin/sh\nexec \"$0\"\n").unwrap();
+        fs::set_permissions(&script, Permissions::from_mode(0o700)).unwrap();
+        let mut started = process::Command::new(&script)
+            .env(DIRECTORY_VARIABLE, directory.path())
+            .spawn()
+            .unwrap();
+        let missed =
+            (0..500).filter(|_| signal_marked(|mark| mark == directory.path(), None) == 0).count();
+        started.kill().unwrap();
+        started.wait().unwrap();
+        assert_eq!(missed, 0);
+    }
 }
