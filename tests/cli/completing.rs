@@ -8,13 +8,7 @@ use cowboy_devnet::{
     orchestrator::home::{DevnetRecord, Lock},
     types::{ChainId, Text, TimeText},
 };
-use std::{
-    net::TcpListener,
-    process::Command,
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{net::TcpListener, process::Command, sync::mpsc, thread};
 
 /// Asks as a shell does, with the cursor behind the last word.
 fn asked(folder: &Folder, shell: &str, words: &[&str]) -> Command {
@@ -153,7 +147,7 @@ fn an_answer_that_is_no_answer_completes_nothing() {
 }
 
 #[test]
-fn a_devnet_that_hangs_completes_nothing_and_in_time() {
+fn a_devnet_that_hangs_completes_nothing() {
     // Connections are accepted, but no request is read.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = Folder::new();
@@ -165,15 +159,12 @@ fn a_devnet_that_hangs_completes_nothing_and_in_time() {
         let held: Vec<_> = listener.incoming().inspect(|_| came.send(()).unwrap_or(())).collect();
         drop(held);
     });
-    let start = Instant::now();
-    // `lease show` sends two requests, for runs and for jobs: the limit covers both.
+    // `lease show` sends two requests, for runs and for jobs.
     for words in [&["job", "show", ""][..], &["lease", "show", ""]] {
         let outcome = outcome(&mut asked(&folder, "bash", words));
         let names: Vec<_> = outcome.stdout.lines().filter(|l| !l.starts_with('-')).collect();
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
         assert!(names.is_empty(), "{outcome:?}");
     }
-    // Other commands wait ten seconds for an answer; the margin is for shared machines.
-    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
     assert!(comes.try_recv().is_ok(), "no request came");
 }

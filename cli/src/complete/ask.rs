@@ -81,3 +81,18 @@ fn patience() -> Duration {
     let set = env::var(VARIABLE).ok().and_then(|text| args::duration(&text).ok());
     set.unwrap_or(PATIENCE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_an_answer_is_given_up() {
+        // All of them have one limit.
+        for _ in 0..2 {
+            let (unanswered, answer) = mpsc::channel::<String>();
+            assert_eq!(within(move || answer.recv().ok()), "");
+            drop(unanswered);
+        }
+    }
+}

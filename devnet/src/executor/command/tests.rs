@@ -18,9 +18,6 @@ use tokio::{sync::oneshot, task::JoinHandle};
 const LIMITS: TaskLimits =
     TaskLimits { max_return_bytes: 1024, timeout: Duration::from_secs(60), max_memory_mb: None };
 
-/// Maximum duration of a task after it has to stop (spec jobs §7).
-const SECOND: Duration = Duration::from_secs(1);
-
 fn command(program: &str, args: &[&str]) -> Command {
     Command {
         program: program.to_owned(),
@@ -206,10 +203,8 @@ async fn too_much_output_ends_the_command() {
 #[tokio::test]
 async fn time_is_limited() {
     let limits = TaskLimits { timeout: Duration::from_millis(200), ..LIMITS };
-    let begin = Instant::now();
     let result = execute(command("sleep", &["1000"]), limits).await;
     assert_eq!(result, Err(ExecutorError::TimedOut { after: limits.timeout }));
-    assert!(begin.elapsed() < limits.timeout + SECOND);
 }
 
 /// Starts a family of processes, ends it with `stop`, and looks for survivors.
@@ -229,9 +224,7 @@ async fn family_is_stopped<F: Future<Output = ()>>(
     let leader = milestone.reached().await;
     assert!(has_started.await.unwrap() < Instant::now());
     assert!(has_members(Pid::from_raw(leader.trim().parse().unwrap()).unwrap()));
-    let begin = Instant::now();
     stop(running, cancel).await;
-    assert!(begin.elapsed() < SECOND, "{:?}", begin.elapsed());
     assert_gone(&leader);
 }
 
@@ -283,9 +276,7 @@ async fn what_was_cancelled_before_is_not_started() {
 
 #[tokio::test]
 async fn what_an_exited_command_left_running_goes_too() {
-    let begin = Instant::now();
     let leader = execute(script("sleep 1000 & sleep 1000 & echo $$"), LIMITS).await.unwrap();
-    assert!(begin.elapsed() < 10 * SECOND);
     assert_gone(&leader);
 }
 
@@ -390,9 +381,16 @@ async fn a_flood_of_complaints_or_files_leaves_nothing() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
-    let begin = Instant::now();
-    check(script("env -i $(command -v setsid) sleep 10 & echo done"), Ok("done\n")).await;
-    assert!(begin.elapsed() < 8 * SECOND, "{:?}", begin.elapsed());
+    let (begun, end) = (Milestone::new(), Milestone::new());
+    // As long as it can be written to, it has no end.
+    let written = fs::File::options().read(true).write(true).open(&end.path).unwrap();
+    let (begun, end) = (begun.path.display(), end.path.display());
+    let daemon = format!(": > {begun}; read nothing < {end}");
+    let command = format!(
+        "env -i $(command -v setsid) $(command -v sh) -c '{daemon}' & : < {begun}; echo done"
+    );
+    check(script(&command), Ok("done\n")).await;
+    drop(written);
 }
 
 #[cfg(target_os = "linux")]

@@ -130,14 +130,11 @@ async fn a_cancel_of_a_quiet_job_takes_no_heartbeat() {
     let job = site.submit("echo ready; sleep 600", JobSpec::default()).await;
     let running = site.start().await;
     site.log(&job, Some("\nready\n")).await;
-    let begun = Instant::now();
+    let before = site.operator.job(&job).await.unwrap();
     site.operator.cancel_job(&job).await.unwrap();
     let (job, _) = site.end(&job).await;
-    let took = begun.elapsed();
-    println!("canceled within {took:.2?}");
     assert_eq!(job.attempts[0].lease_state, LeaseState::Canceled, "the runner said so");
-    // With heartbeats alone it would take 20 s.
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(job.attempts[0].heartbeat_at, before.attempts[0].heartbeat_at);
     running.end().await.unwrap();
 }
 
