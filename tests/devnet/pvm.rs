@@ -216,13 +216,14 @@ fn a_node_without_the_machine_of_its_chain_does_not_start() {
     home.json(&["devnet", "down"]);
     let damaged = home.path("damaged");
     copy(&theirs, &damaged);
-    let folder = fs::read_dir(&damaged).unwrap().flatten().next().unwrap().path();
-    let mut code = fs::read(folder.join("component.cwasm")).unwrap();
-    let middle = code.len() / 2;
-    code[middle] ^= 1;
-    fs::write(folder.join("component.cwasm"), code).unwrap();
+    let code = damaged.join(machine.trim_start_matches("0x")).join("component.cwasm");
+    let mut bytes = fs::read(&code).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(code, bytes).unwrap();
     home.set_machines(damaged);
     let refused = home.run(&["devnet", "up", "--detach", "-f", &topology]);
+    assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("has changed since it was made"), "{refused:?}");
 }
 
