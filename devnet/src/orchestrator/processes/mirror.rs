@@ -320,7 +320,8 @@ mod tests {
         let genesis = sample::genesis(4, 0);
         let store = ValidatorStore::open(&folder.path().join("index.db"), genesis.chain_id());
         let ledger = Ledger::open(&genesis, Arc::new(store.unwrap())).unwrap();
-        runtime::Runner::default().start(async |context| {
+        let config = runtime::Config::new().with_storage_directory(folder.path().join("runtime"));
+        runtime::Runner::new(config).start(async |context| {
             let mirror = Mirror::new(ledger, Mempool::new(Known::default()));
             let name = |name: &str| name.parse::<Name>().unwrap();
             for (node, height) in [("boaster", u64::MAX), ("honest", 3), ("behind", 0)] {
